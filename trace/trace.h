@@ -1,0 +1,179 @@
+// A recorded allocation history in memory: what a PyTorch memory snapshot or a .tmt file holds, in one shape.
+//
+//     struct trace *trace;
+//     status = trace_read("run.pickle.gz", NULL, &trace);       .tmt, PyTorch snapshot pickle; each also gzipped
+//     for (size_t i = 0; i < trace->event_count; i++) ... trace->events[i] ...
+//     trace_destroy(trace);
+//
+// Events stand in recorded order, devices one after another (a recording has no order across devices). Everything that
+// repeats is a side table: streams, pools, stacks, strings. Sizes are bytes, addresses those of the recording.
+//
+// A file is data from a stranger: every reader checks what it reads, takes no more memory than its budget, and never
+// builds or calls anything. What the struct promises after a successful read: every index is in its table, every action is one
+// of the list; it promises nothing about sense (an event may free an unknown address): trace_check_replayable tells.
+#ifndef TIDEMARK_TRACE_TRACE_H
+#define TIDEMARK_TRACE_TRACE_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// X(NAME, value in files, PyTorch's text). Values never change: they are in .tmt files.
+#define TRACE_ACTION_LIST(X)                \
+    X(ALLOC, 0, "alloc")                    \
+    X(FREE_REQUESTED, 1, "free_requested")  \
+    X(FREE_COMPLETED, 2, "free_completed")  \
+    X(SEGMENT_ALLOC, 3, "segment_alloc")    \
+    X(SEGMENT_FREE, 4, "segment_free")      \
+    X(SEGMENT_MAP, 5, "segment_map")        \
+    X(SEGMENT_UNMAP, 6, "segment_unmap")    \
+    X(SNAPSHOT, 7, "snapshot")              \
+    X(OOM, 8, "oom")                        \
+    X(USER_DEFINED, 9, "user_defined")      \
+    X(ANNOTATE, 10, "annotate")             \
+    X(EMPTY_CACHE, 11, "empty_cache")
+
+enum trace_action {
+#define TRACE_ACTION_ENUMERATOR(name, value, text) TRACE_##name = value,
+    TRACE_ACTION_LIST(TRACE_ACTION_ENUMERATOR)
+#undef TRACE_ACTION_ENUMERATOR
+    TRACE_ACTION_COUNT
+};
+const char *trace_action_name(enum trace_action action);
+
+#define TRACE_NONE UINT32_MAX // "no stack", "no string"
+
+// 40 bytes, as in the file.
+struct trace_event {
+    uint64_t address; // block or segment; OOM: the device's free bytes
+    uint64_t size;    // bytes: of a block the requested ones, of a segment all; OOM: the rounded request
+    uint64_t time_us; // since the epoch, 0 if unknown
+    uint32_t stack;   // index into stacks, or TRACE_NONE
+    uint32_t metadata; // user metadata: index into strings, or TRACE_NONE
+    uint16_t stream;  // index into streams
+    uint16_t pool;    // index into pools
+    uint8_t action;   // enum trace_action
+    uint8_t device;
+    uint16_t reserved; // 0
+};
+
+struct trace_pool_id {
+    uint64_t capture, user; // (0, 0) is the default pool
+};
+
+// A stack: `count` frames from `first` on, innermost first.
+struct trace_stack {
+    uint32_t first, count;
+};
+struct trace_frame {
+    uint32_t function, file; // indices into strings
+    uint32_t line;
+};
+
+enum trace_block_state { TRACE_BLOCK_INACTIVE, TRACE_BLOCK_ALLOCATED, TRACE_BLOCK_PENDING_FREE };
+
+// The final state: segments by device, then address; each with its blocks by address.
+struct trace_segment {
+    uint64_t address, total_size;
+    uint64_t allocated_size, active_size, requested_size;
+    uint64_t block_first; // index into blocks
+    uint32_t block_count;
+    uint32_t stack;
+    uint16_t stream, pool;
+    uint8_t device;
+    bool is_large, is_expandable;
+};
+struct trace_block {
+    uint64_t address, size, requested_size;
+    uint32_t stack;
+    uint8_t state; // enum trace_block_state
+};
+
+// What the recording says of its allocator; "known" tells whether the file said so.
+struct trace_settings {
+    bool known;
+    char *config; // PYTORCH_CUDA_ALLOC_CONF, "" if none
+    int64_t max_split_size; // bytes, -1 unlimited
+    double garbage_collection_threshold; // 0: off
+    bool expandable_segments;
+    uint32_t roundup_power2_divisions[16]; // for 1, 2, 4 ... 32768 MiB
+    // From the JSON beside the snapshot, or a .tmt that carries it on:
+    char *torch_version;      // "2.15.0"; NULL if unknown
+    uint64_t capacity_bytes;  // of the device; 0 if unknown
+    double memory_fraction;   // 0 if none was set
+};
+
+struct trace {
+    char *name;   // base name without folder and suffixes: "mlp__default"
+    char *source; // where it comes from, one line of provenance; "" if unknown
+    struct trace_settings settings;
+    bool has_pool_ids; // entries carry pool_id: written by PyTorch 2.15 or later
+
+    struct trace_event *events;
+    size_t event_count;
+    uint32_t device_count;
+    size_t device_event_first[17]; // events of device d: [first[d], first[d + 1])
+
+    uint64_t *streams; // handles as recorded; index 0 is the default stream 0
+    uint32_t stream_count;
+    struct trace_pool_id *pools; // index 0 is (0, 0)
+    uint32_t pool_count;
+    char **strings;
+    uint32_t string_count;
+    struct trace_stack *stacks;
+    uint32_t stack_count;
+    struct trace_frame *frames;
+    uint32_t frame_count;
+
+    struct trace_segment *segments; // final state; may be empty
+    size_t segment_count;
+    struct trace_block *blocks;
+    size_t block_count;
+};
+
+#define TRACE_DEVICE_COUNT_MAX 16
+
+struct trace_read_options {
+    uint64_t memory_limit_bytes; // of everything the reader holds; 0: half the (unpacked) file's size plus 64 MiB
+    bool no_stacks;              // leave stacks and frames out
+};
+
+// Reads a .tmt file or a PyTorch snapshot pickle, plain or gzipped, told apart by content; "-" is refused. A JSON file of the same
+// base name beside a snapshot (capacity, memory fraction, version) is read too. OPTIONS NULL: defaults.
+// BASE_IO, BASE_FORMAT (with the byte offset and what would be right), BASE_LIMIT (the budget, and how to raise it).
+enum base_status trace_read(const char *path, const struct trace_read_options *options, struct trace **trace) BASE_MUST_USE;
+
+// Writes a .tmt (docs/trace-format.md); zlib-compressed unless told otherwise. The file appears when it is complete.
+enum base_status trace_write(const struct trace *trace, const char *path, bool compress) BASE_MUST_USE;
+
+void trace_destroy(struct trace *trace);
+
+// An empty trace with stream 0 and pool (0, 0), for makers and recorders. Tables grow by the trace_add calls of trace/build.h.
+struct trace *trace_create(const char *name);
+
+//------------------------------------------------------------------------------------------------------
+// Questions about a trace.
+
+// BASE_OK if the history of DEVICE can be replayed: it has allocations, every free names a live block, the start state can be
+// rebuilt, no feature is used that the replay does not have. Else BASE_UNSUPPORTED (a feature, named) or BASE_FORMAT (no history,
+// contradictions: the first one, with its event), in one sentence.
+enum base_status trace_check_replayable(const struct trace *trace, int device) BASE_MUST_USE;
+
+// The state before the first event of DEVICE, rebuilt backwards from the final segments and the events: empty for a complete
+// history. Same tables as the final state; registration order of segments is by address. The caller frees both with trace_state_deinit.
+struct trace_state {
+    struct trace_segment *segments; // of this device only, by address; block_first counts in this state's blocks
+    size_t segment_count;
+    struct trace_block *blocks;
+    size_t block_count;
+};
+enum base_status trace_start_state(const struct trace *trace, int device, struct trace_state *state) BASE_MUST_USE;
+void trace_state_deinit(struct trace_state *state);
+
+// Which rules of tie order the recording follows: "2.15" if its entries carry pool ids, else as an older release ("2.11");
+// settings.torch_version decides when it is known. *assumed tells whether it was a guess.
+const char *trace_rules_version(const struct trace *trace, bool *assumed);
+
+#endif
