@@ -32,8 +32,9 @@
 // The text is copied (at most 255 bytes).
 void base_check_context(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-_Noreturn void base_check_failed(const char *file, int line, const char *expression);
-_Noreturn void base_check_compare_failed(const char *file, int line, const char *expression, int64_t a,
-                                         int64_t b);
+// What the macros call; C and C++ know this spelling of "does not return".
+__attribute__((noreturn)) void base_check_failed(const char *file, int line, const char *expression);
+__attribute__((noreturn)) void base_check_compare_failed(const char *file, int line, const char *expression,
+                                                         int64_t a, int64_t b);
 
 #endif

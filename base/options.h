@@ -92,7 +92,7 @@ struct base_program {
 void base_options_parse(const struct base_program *program, int argc, char **argv, struct base_common *common);
 
 // For checks that argp cannot make: prints "PROGRAM: MESSAGE" and "Try 'PROGRAM --help'", exits 2.
-_Noreturn void base_options_usage_error(const struct base_program *program, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void base_options_usage_error(const struct base_program *program, const char *format, ...)
+    __attribute__((noreturn, format(printf, 2, 3)));
 
 #endif

@@ -3,7 +3,7 @@
 //
 //     struct base_progress progress;
 //     base_progress_begin(&progress, "replay", total);
-//     ... base_progress_update(&progress, done);      cheap: looks at the clock once in 1,024 calls or 1 % of the work
+//     ... base_progress_update(&progress, done);      cheap: fast work looks at the clock once in 1,024 units
 //     base_progress_end(&progress);
 //
 // Also the one place that knows of Ctrl-C: base_interrupted() tells long loops to stop at the next safe point.
@@ -17,7 +17,8 @@ struct base_progress {
     const char *label;
     uint64_t total; // 0 if unknown
     uint64_t next_look; // the clock is not asked before this much is done
-    double start_s, last_print_s;
+    uint64_t step;      // units from one look to the next: 1 to 1,024, by the speed of the work
+    double start_s, last_look_s, last_print_s;
     bool terminal, printed;
 };
 

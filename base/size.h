@@ -11,7 +11,7 @@
 #define BASE_GIB (1024 * BASE_MIB)
 
 // Parses digits with an optional fraction and an optional unit (B, KiB, MiB, GiB, TiB; K, M, G, T and any
-// letter case are accepted and mean the same). The result must be a whole number of bytes below 2^63.
+// letter case are accepted and mean the same; one space may stand before it). The result must be a whole number of bytes below 2^63.
 // BASE_INVALID_VALUE names the text and a right example; *bytes is then unchanged.
 enum base_status base_size_parse(const char *text, uint64_t *bytes) BASE_MUST_USE;
 

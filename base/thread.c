@@ -1,0 +1,61 @@
+// The part of the wrappers that is not on a hot path. A failing pthread call here means a broken caller (a
+// mutex destroyed while held) or a host that cannot start a handful of threads: both abort.
+#include "base/thread.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void base_mutex_init(struct base_mutex *mutex) {
+    BASE_CHECK_EQ(pthread_mutex_init(&mutex->mutex, NULL), 0);
+}
+
+void base_mutex_deinit(struct base_mutex *mutex) { BASE_CHECK_EQ(pthread_mutex_destroy(&mutex->mutex), 0); }
+
+bool base_mutex_try_lock(struct base_mutex *mutex) {
+    const int result = pthread_mutex_trylock(&mutex->mutex);
+    BASE_CHECK(result == 0 || result == EBUSY);
+    return result == 0;
+}
+
+void base_condition_init(struct base_condition *condition) {
+    BASE_CHECK_EQ(pthread_cond_init(&condition->condition, NULL), 0);
+}
+
+void base_condition_deinit(struct base_condition *condition) {
+    BASE_CHECK_EQ(pthread_cond_destroy(&condition->condition), 0);
+}
+
+void base_condition_wait(struct base_condition *condition, struct base_mutex *mutex) {
+    BASE_CHECK_EQ(pthread_cond_wait(&condition->condition, &mutex->mutex), 0);
+}
+
+void base_condition_signal(struct base_condition *condition) {
+    BASE_CHECK_EQ(pthread_cond_signal(&condition->condition), 0);
+}
+
+void base_condition_broadcast(struct base_condition *condition) {
+    BASE_CHECK_EQ(pthread_cond_broadcast(&condition->condition), 0);
+}
+
+// What a new thread runs; owned by the thread from its start on.
+struct start {
+    void (*body)(void *argument);
+    void *argument;
+};
+
+static void *run(void *argument) {
+    struct start *const start = argument;
+    const struct start copy = *start;
+    free(start);
+    copy.body(copy.argument);
+    return NULL;
+}
+
+void base_thread_start(struct base_thread *thread, void (*body)(void *argument), void *argument) {
+    struct start *const start = malloc(sizeof *start);
+    BASE_CHECK(start != NULL);
+    *start = (struct start){body, argument};
+    BASE_CHECK_EQ(pthread_create(&thread->thread, NULL, run, start), 0);
+}
+
+void base_thread_join(struct base_thread *thread) { BASE_CHECK_EQ(pthread_join(thread->thread, NULL), 0); }
