@@ -172,6 +172,10 @@ struct trace_state {
 enum base_status trace_start_state(const struct trace *trace, int device, struct trace_state *state) BASE_MUST_USE;
 void trace_state_deinit(struct trace_state *state);
 
+// Whether the file says where DEVICE's segments were. A made trace has requests only: its addresses name blocks and say nothing of
+// placement, so a replay has nothing to compare itself with.
+bool trace_has_placement(const struct trace *trace, int device);
+
 // Which rules of tie order the recording follows: "2.15" if its entries carry pool ids, else as an older release ("2.11");
 // settings.torch_version decides when it is known. *assumed tells whether it was a guess.
 const char *trace_rules_version(const struct trace *trace, bool *assumed);
