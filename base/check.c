@@ -1,5 +1,6 @@
 // What a failed check says before the process aborts. One write to stderr, so that two failing
-// threads do not mix their lines; stdout is not flushed, since its lock may be held by whoever failed.
+// threads do not mix their lines; stdout is not flushed, since its lock may be held by whoever
+// failed.
 #include "base/check.h"
 
 #include <inttypes.h>
@@ -27,7 +28,8 @@ void base_check_context(const char *format, ...) {
     memcpy(context, text, strlen(text) + 1);
 }
 
-__attribute__((noreturn, format(printf, 1, 2))) static void report_and_abort(const char *format, ...) {
+__attribute__((noreturn, format(printf, 1, 2))) static void report_and_abort(const char *format,
+                                                                             ...) {
     char report[REPORT_SIZE];
     va_list arguments;
     va_start(arguments, format);
@@ -35,7 +37,8 @@ __attribute__((noreturn, format(printf, 1, 2))) static void report_and_abort(con
     va_end(arguments);
     size_t length = strlen(report);
     const char *const separator = context[0] != 0 ? " | " : "";
-    const int added = snprintf(report + length, sizeof report - length, "%s%s\n", separator, context);
+    const int added =
+        snprintf(report + length, sizeof report - length, "%s%s\n", separator, context);
     length += (size_t)added;
     // Nothing is left to do about a stderr that cannot be written.
     const ssize_t written = write(STDERR_FILENO, report, length);
@@ -47,8 +50,9 @@ void base_check_failed(const char *file, int line, const char *expression) {
     report_and_abort("%s:%d: check failed: %s", file, line, expression);
 }
 
-void base_check_compare_failed(const char *file, int line, const char *expression, int64_t a, int64_t b) {
-    report_and_abort("%s:%d: check failed: %s: left is %" PRId64 " (0x%" PRIx64 "), right is %" PRId64
-                     " (0x%" PRIx64 ")",
+void base_check_compare_failed(const char *file, int line, const char *expression, int64_t a,
+                               int64_t b) {
+    report_and_abort("%s:%d: check failed: %s: left is %" PRId64 " (0x%" PRIx64
+                     "), right is %" PRId64 " (0x%" PRIx64 ")",
                      file, line, expression, a, (uint64_t)a, b, (uint64_t)b);
 }

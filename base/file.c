@@ -1,7 +1,8 @@
-// Complete or absent: everything is written to a temporary beside the final name and renamed over it at the end.
+// Complete or absent: everything is written to a temporary beside the final name and renamed over
+// it at the end.
 //
-// Temporaries that are still open are kept in a list, removed at exit by the process that made them (a
-// forked child leaves them alone). Lock order: registry.lock is taken alone.
+// Temporaries that are still open are kept in a list, removed at exit by the process that made them
+// (a forked child leaves them alone). Lock order: registry.lock is taken alone.
 #include "base/file.h"
 
 #include "base/thread.h"
@@ -93,8 +94,8 @@ enum base_status base_file_create(struct base_file *file, const char *path) {
     // A rename would replace a directory entry such as /dev/null by a regular file.
     struct stat present;
     if (stat(path, &present) == 0 && !S_ISREG(present.st_mode))
-        return base_status_set(BASE_IO, "cannot write %s: it is no regular file; give the name of a new file",
-                               path);
+        return base_status_set(
+            BASE_IO, "cannot write %s: it is no regular file; give the name of a new file", path);
     struct open_file *const open = calloc(1, sizeof *open);
     struct base_file created = {.stream = NULL, .path = strdup(path)};
     if (open == NULL || created.path == NULL ||
@@ -108,7 +109,8 @@ enum base_status base_file_create(struct base_file *file, const char *path) {
         free(open);
         free(created.path);
         free(created.temporary_path);
-        return base_status_set(BASE_IO, "cannot write %s: this process is already writing it", path);
+        return base_status_set(BASE_IO, "cannot write %s: this process is already writing it",
+                               path);
     }
     created.stream = temporary_open(created.temporary_path);
     if (created.stream == NULL) {
@@ -121,9 +123,11 @@ enum base_status base_file_create(struct base_file *file, const char *path) {
 }
 
 enum base_status base_file_commit(struct base_file *file) {
-    // An error of an earlier write may have left errno long ago; the buffer's own errors set it here.
+    // An error of an earlier write may have left errno long ago; the buffer's own errors set it
+    // here.
     errno = 0;
-    const bool written = !ferror(file->stream) && fflush(file->stream) == 0 && fsync(fileno(file->stream)) == 0;
+    const bool written =
+        !ferror(file->stream) && fflush(file->stream) == 0 && fsync(fileno(file->stream)) == 0;
     int error = written ? 0 : errno != 0 ? errno : EIO;
     if (fclose(file->stream) != 0 && error == 0)
         error = errno;
@@ -147,19 +151,21 @@ void base_file_abandon(struct base_file *file) {
 }
 
 static enum base_status set_limit_error(const char *path, size_t limit) {
-    return base_status_set(BASE_LIMIT, "%s: larger than the %zu bytes that are read at most", path, limit);
+    return base_status_set(BASE_LIMIT, "%s: larger than the %zu bytes that are read at most", path,
+                           limit);
 }
 
 // Reads STREAM to its end into a growing buffer that starts with CAPACITY bytes.
-static enum base_status stream_read(FILE *stream, const char *path, size_t limit, size_t capacity, char **data,
-                                    size_t *size) {
+static enum base_status stream_read(FILE *stream, const char *path, size_t limit, size_t capacity,
+                                    char **data, size_t *size) {
     char *buffer = NULL;
     size_t used = 0;
     for (;;) {
         char *const grown = realloc(buffer, capacity + 1);
         if (grown == NULL) {
             free(buffer);
-            return base_status_set(BASE_HOST_MEMORY, "cannot read %s: out of host memory at %zu bytes", path,
+            return base_status_set(BASE_HOST_MEMORY,
+                                   "cannot read %s: out of host memory at %zu bytes", path,
                                    capacity);
         }
         buffer = grown;

@@ -3,10 +3,11 @@
 //     struct base_file file;
 //     status = base_file_create(&file, "out/report.json");   opens out/report.json.PID.tmp
 //     fprintf(file.stream, ...);
-//     status = base_file_commit(&file);                      flush, check, rename; on failure the temporary is removed
+//     status = base_file_commit(&file);                      flush, check, rename
 //
-// base_file_abandon removes the temporary. Files still open at exit or on a signal that ends the process
-// through exit() are removed as well.
+// Both end the file, whatever they return: a commit that fails has removed the temporary, and what
+// stood under the final name stays. base_file_abandon removes the temporary. Files still open when
+// the process ends through exit() are removed as well.
 #ifndef TIDEMARK_BASE_FILE_H
 #define TIDEMARK_BASE_FILE_H
 
@@ -27,6 +28,7 @@ void base_file_abandon(struct base_file *file);
 
 // Reads a whole file, with a terminating 0 that *size does not count; the caller frees *data.
 // BASE_LIMIT if it is larger than LIMIT bytes.
-enum base_status base_file_read(const char *path, size_t limit, char **data, size_t *size) BASE_MUST_USE;
+enum base_status base_file_read(const char *path, size_t limit, char **data,
+                                size_t *size) BASE_MUST_USE;
 
 #endif

@@ -1,5 +1,6 @@
-// Buckets by the seven leading bits of a value: exact below 128, then 64 buckets an octave. A value costs one
-// count of leading zeros and one increment. No locks: one histogram a thread, merged at the end.
+// Buckets by the seven leading bits of a value: exact below 128, then 64 buckets an octave. A value
+// costs one count of leading zeros and one increment. No locks: one histogram a thread, merged at
+// the end.
 #include "base/histogram.h"
 
 #include "base/check.h"
@@ -15,7 +16,8 @@ static unsigned bucket_of(uint64_t value) {
         return (unsigned)value;
     // The leading bit is at 7 or above; the six bits below it choose the bucket of the octave.
     const unsigned leading = 63 - (unsigned)__builtin_clzll(value);
-    return EXACT_VALUES + (leading - 7) * OCTAVE_BUCKETS + (unsigned)(value >> (leading - 6) & (OCTAVE_BUCKETS - 1));
+    return EXACT_VALUES + (leading - 7) * OCTAVE_BUCKETS +
+           (unsigned)(value >> (leading - 6) & (OCTAVE_BUCKETS - 1));
 }
 
 static uint64_t bucket_midpoint(unsigned bucket) {

@@ -1,8 +1,8 @@
-// A histogram of non-negative 64-bit values with logarithmic buckets: relative error of any quantile
-// at most 1 %, constant memory, mergeable. For latencies in ns and sizes in bytes.
+// A histogram of non-negative 64-bit values with logarithmic buckets: relative error of any
+// quantile at most 1 %, constant memory, mergeable. For latencies in ns and sizes in bytes.
 //
-// Values below 128 are kept exactly; above, each octave has 64 buckets (width at most 1/64 of the value;
-// the reported midpoint is off by at most 1/128).
+// Values below 128 are kept exactly; above, each octave has 64 buckets (width at most 1/64 of the
+// value; the reported midpoint is off by at most 1/128).
 #ifndef TIDEMARK_BASE_HISTOGRAM_H
 #define TIDEMARK_BASE_HISTOGRAM_H
 
@@ -11,9 +11,9 @@
 #define BASE_HISTOGRAM_BUCKETS (128 + (64 - 7) * 64)
 
 struct base_histogram {
-    uint64_t count; // values recorded
+    uint64_t count;            // values recorded
     uint64_t minimum, maximum; // exact; minimum is UINT64_MAX while count is 0
-    double sum; // of all values, for the mean
+    double sum;                // of all values, for the mean
     uint64_t buckets[BASE_HISTOGRAM_BUCKETS];
 };
 

@@ -1,8 +1,10 @@
-// Command lines over glibc's argp. argp keeps the table, --help and --usage; getopt, below it, words the
-// errors of unknown options and missing values. What argp would add by itself (its two-part hint, exit status 64,
-// the path of the binary as the program's name) is replaced, so that every program fails alike.
+// Command lines over glibc's argp. argp keeps the table, --help and --usage; getopt, below it,
+// words the errors of unknown options and missing values. What argp would add by itself (its
+// two-part hint, exit status 64, the path of the binary as the program's name) is replaced, so that
+// every program fails alike.
 //
-// Nothing is copied: names, texts and arguments point into argv, which lives as long as the process.
+// Nothing is copied: names, texts and arguments point into argv, which lives as long as the
+// process.
 #include "base/options.h"
 
 #include "base/check.h"
@@ -21,8 +23,11 @@
 #define USAGE_EXIT 2
 #define ENVIRONMENT_EXIT 3
 
-// Keys above the characters: none of the options has a short form. A common option's key is KEY_COMMON and its
-// row below; a program's own, KEY_OWN and its row in the program's table.
+// Names of configurations become parts of file names and of table headings.
+#define CONFIG_NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
+
+// Keys above the characters: none of the options has a short form. A common option's key is
+// KEY_COMMON and its row below; a program's own, KEY_OWN and its row in the program's table.
 #define KEY_COMMON 0x1000
 #define KEY_OWN 0x2000
 
@@ -31,7 +36,8 @@ static const struct {
     const char *name, *value, *help;
 } common_options[] = {
     {BASE_COMMON_CONFIG, "config", "NAME=CONF",
-     "an allocator configuration in PyTorch's syntax and a name for it; may be given several times"},
+     "an allocator configuration in PyTorch's syntax and a name for it; may be given several "
+     "times"},
     {BASE_COMMON_OUT, "out", "DIR", "write results to this directory"},
     {BASE_COMMON_SEED, "seed", "N", "seed of everything random (default 1)"},
     {BASE_COMMON_QUICK, "quick", NULL, "a short run: fewer cases, fewer repetitions"},
@@ -61,13 +67,14 @@ void base_options_usage_error(const struct base_program *program, const char *fo
     exit_with_hint(program);
 }
 
-static uint64_t parse_count(const struct base_program *program, const char *name, const char *text) {
+static uint64_t parse_count(const struct base_program *program, const char *name,
+                            const char *text) {
     char *end = NULL;
     errno = 0;
     const unsigned long long value = isdigit((unsigned char)text[0]) ? strtoull(text, &end, 10) : 0;
     if (end == NULL || *end != 0)
-        base_options_usage_error(program, "--%s: '%s' is not a number: write digits only, for example 42", name,
-                                 text);
+        base_options_usage_error(
+            program, "--%s: '%s' is not a number: write digits only, for example 42", name, text);
     if (errno == ERANGE)
         base_options_usage_error(program, "--%s: %s is too large: at most %llu", name, text,
                                  (unsigned long long)UINT64_MAX);
@@ -75,12 +82,14 @@ static uint64_t parse_count(const struct base_program *program, const char *name
 }
 
 static double parse_number(const struct base_program *program, const char *name, const char *text) {
-    // strtod knows signs, "inf", "nan" and hexadecimal as well: none of them is meant by anybody here.
+    // strtod knows signs, "inf", "nan" and hexadecimal as well: none of them is meant by anybody
+    // here.
     char *end = NULL;
     const size_t plausible = strspn(text, "0123456789.eE+-");
     const double value = isdigit((unsigned char)text[0]) || text[0] == '.' ? strtod(text, &end) : 0;
     if (end == NULL || end == text || *end != 0 || text[plausible] != 0)
-        base_options_usage_error(program, "--%s: '%s' is not a number: write for example 0.5", name, text);
+        base_options_usage_error(program, "--%s: '%s' is not a number: write for example 0.5", name,
+                                 text);
     if (!isfinite(value))
         base_options_usage_error(program, "--%s: %s is too large", name, text);
     return value;
@@ -93,7 +102,8 @@ static uint64_t parse_size(const struct base_program *program, const char *name,
     return bytes;
 }
 
-static const char *parse_text(const struct base_program *program, const char *name, const char *text) {
+static const char *parse_text(const struct base_program *program, const char *name,
+                              const char *text) {
     if (text[0] == 0)
         base_options_usage_error(program, "--%s: the value is empty", name);
     return text;
@@ -111,19 +121,19 @@ static void parse_config(const struct parse *parse, char *text) {
     struct base_common *const common = parse->common;
     char *const equals = strchr(text, '=');
     if (equals == NULL)
-        base_options_usage_error(parse->program, "--config: '%s' has no '=': write NAME=CONF, %s", text, example);
+        base_options_usage_error(parse->program, "--config: '%s' has no '=': write NAME=CONF, %s",
+                                 text, example);
     // The text stays in argv; its name ends where the sign was.
     *equals = 0;
-    for (const char *letter = text; *letter != 0 || letter == text; letter++) {
-        if (!isalnum((unsigned char)*letter) && (*letter == 0 || strchr("_.-", *letter) == NULL))
-            base_options_usage_error(parse->program,
-                                     "--config: '%s' is no name: use letters, digits, '_', '.' and '-', %s",
-                                     text, example);
-    }
+    const size_t length = strspn(text, CONFIG_NAME_CHARACTERS);
+    if (length == 0 || text[length] != 0)
+        base_options_usage_error(
+            parse->program, "--config: '%s' is no name: use letters, digits, '_', '.' and '-', %s",
+            text, example);
     for (int config = 0; config < common->config_count; config++) {
         if (strcmp(common->configs[config].name, text) == 0)
-            base_options_usage_error(parse->program, "--config: the name '%s' is given twice; names must differ",
-                                     text);
+            base_options_usage_error(
+                parse->program, "--config: the name '%s' is given twice; names must differ", text);
     }
     common->configs = array_grow(common->configs, common->config_count, sizeof *common->configs);
     common->configs[common->config_count++] = (struct base_config){text, equals + 1};
@@ -152,11 +162,13 @@ static void parse_common(const struct parse *parse, int row, char *text) {
     case BASE_COMMON_CAPACITY:
         common->capacity = parse_size(parse->program, name, text);
         if (common->capacity == 0)
-            base_options_usage_error(parse->program, "--capacity: a device needs some memory, for example 80GiB");
+            base_options_usage_error(parse->program,
+                                     "--capacity: a device needs some memory, for example 80GiB");
         break;
     case BASE_COMMON_FORMAT:
         if (strcmp(text, "text") != 0 && strcmp(text, "json") != 0)
-            base_options_usage_error(parse->program, "--format: '%s' is unknown: write text or json", text);
+            base_options_usage_error(parse->program,
+                                     "--format: '%s' is unknown: write text or json", text);
         common->format_json = strcmp(text, "json") == 0;
         break;
     }
@@ -190,7 +202,7 @@ static void parse_own(const struct parse *parse, const struct base_option *optio
 
 static error_t parse_key(int key, char *text, struct argp_state *state) {
     const struct parse *const parse = state->input;
-    if (key >= KEY_OWN && key < ARGP_KEY_ARGS) {
+    if (key >= KEY_OWN && key < ARGP_KEY_END) {
         parse_own(parse, &parse->program->options[key - KEY_OWN], text);
         return 0;
     }
@@ -228,17 +240,20 @@ static struct argp_option *table_create(const struct base_program *program) {
     int rows = 0;
     for (int row = 0; row < count; row++) {
         const struct base_option *const option = &program->options[row];
-        table[rows++] = (struct argp_option){option->name, KEY_OWN + row, option->value, 0, option->help, 1};
+        table[rows++] =
+            (struct argp_option){option->name, KEY_OWN + row, option->value, 0, option->help, 1};
     }
     for (int row = 0; row < COMMON_COUNT; row++) {
         if ((program->common & common_options[row].flag) != 0)
-            table[rows++] = (struct argp_option){common_options[row].name, KEY_COMMON + row,
-                                                 common_options[row].value, 0, common_options[row].help, 2};
+            table[rows++] = (struct argp_option){common_options[row].name,  KEY_COMMON + row,
+                                                 common_options[row].value, 0,
+                                                 common_options[row].help,  2};
     }
     return table;
 }
 
-static void check_argument_count(const struct base_program *program, const struct base_common *common) {
+static void check_argument_count(const struct base_program *program,
+                                 const struct base_common *common) {
     const int minimum = program->argument_count_minimum, maximum = program->argument_count_maximum;
     if (common->argument_count < minimum)
         base_options_usage_error(program, "%s missing: expected %s",
@@ -247,7 +262,8 @@ static void check_argument_count(const struct base_program *program, const struc
     if (maximum >= 0 && common->argument_count > maximum) {
         const char *const surplus = common->arguments[maximum];
         if (program->arguments == NULL)
-            base_options_usage_error(program, "'%s' is unexpected: no arguments are taken", surplus);
+            base_options_usage_error(program, "'%s' is unexpected: no arguments are taken",
+                                     surplus);
         base_options_usage_error(program, "'%s' is one argument too many: expected %s", surplus,
                                  program->arguments);
     }
@@ -263,13 +279,17 @@ static void enter_users_directory(const struct base_program *program) {
     exit(ENVIRONMENT_EXIT);
 }
 
-void base_options_parse(const struct base_program *program, int argc, char **argv, struct base_common *common) {
+void base_options_parse(const struct base_program *program, int argc, char **argv,
+                        struct base_common *common) {
     struct argp_option *const table = table_create(program);
     char *documentation = NULL;
-    BASE_CHECK(asprintf(&documentation, "%s%s%s", program->summary, program->details == NULL ? "" : "\v",
+    BASE_CHECK(asprintf(&documentation, "%s%s%s", program->summary,
+                        program->details == NULL ? "" : "\v",
                         program->details == NULL ? "" : program->details) >= 0);
-    const struct argp argp = {
-        .options = table, .parser = parse_key, .args_doc = program->arguments, .doc = documentation};
+    const struct argp argp = {.options = table,
+                              .parser = parse_key,
+                              .args_doc = program->arguments,
+                              .doc = documentation};
     struct parse parse = {program, common};
     common->arguments = argv + argc;
     common->argument_count = 0;

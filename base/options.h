@@ -1,17 +1,21 @@
 // Command lines, the same everywhere: GNU argp underneath, the project's common options on top.
 //
-// A program fills a struct base_program, names the common options it takes, adds options of its own as a plain
-// table, and calls base_options_parse. `--help` and `--usage` come from argp (exit 0); a wrong command line is one
-// line on stderr with a pointer to --help, exit 2.
+// A program fills a struct base_program, names the common options it takes, adds options of its own
+// as a plain table, and calls base_options_parse. `--help` and `--usage` come from argp (exit 0); a
+// wrong command line is one line on stderr with a pointer to --help, exit 2.
 //
 //     static const struct base_option options[] = {
-//         {"fraction", "F", BASE_OPTION_NUMBER, &fraction, "memory fraction of the process, 0 to 1"},
+//         {"fraction", "F", BASE_OPTION_NUMBER, &fraction, "memory fraction, 0 to 1"},
 //         {0}};
 //     struct base_common common = BASE_COMMON_DEFAULTS;
 //     const struct base_program program = {
-//         .name = "replay", .arguments = "TRACE...", .summary = "Replays recorded traces under allocator configurations.",
-//         .common = BASE_COMMON_CONFIG | BASE_COMMON_OUT | BASE_COMMON_SEED, .options = options,
-//         .argument_count_minimum = 1, .argument_count_maximum = -1};
+//         .name = "replay",
+//         .arguments = "TRACE...",
+//         .summary = "Replays recorded traces under allocator configurations.",
+//         .common = BASE_COMMON_CONFIG | BASE_COMMON_OUT | BASE_COMMON_SEED,
+//         .options = options,
+//         .argument_count_minimum = 1,
+//         .argument_count_maximum = -1};
 //     base_options_parse(&program, argc, argv, &common);
 //
 // On return relative paths in arguments and --out mean the directory the user stood in
@@ -48,10 +52,10 @@ struct base_common {
     uint64_t seed;
     bool seed_given;
     bool quick;
-    const char *device;    // NULL if not given
-    uint64_t capacity;     // bytes; 0 if not given
-    bool format_json;      // --format json
-    char **arguments;      // what is left, in order
+    const char *device; // NULL if not given
+    uint64_t capacity;  // bytes; 0 if not given
+    bool format_json;   // --format json
+    char **arguments;   // what is left, in order
     int argument_count;
 };
 #define BASE_COMMON_DEFAULTS {.seed = 1}
@@ -89,7 +93,8 @@ struct base_program {
 };
 
 // Parses, or prints one line and exits with 2 (0 after --help).
-void base_options_parse(const struct base_program *program, int argc, char **argv, struct base_common *common);
+void base_options_parse(const struct base_program *program, int argc, char **argv,
+                        struct base_common *common);
 
 // For checks that argp cannot make: prints "PROGRAM: MESSAGE" and "Try 'PROGRAM --help'", exits 2.
 void base_options_usage_error(const struct base_program *program, const char *format, ...)

@@ -1,5 +1,5 @@
-// The progress line, the interrupt flag and the monotonic clock. Progress belongs to one thread; the
-// interrupt flag is an atomic that the handler alone writes. No locks.
+// The progress line, the interrupt flag and the monotonic clock. Progress belongs to one thread;
+// the interrupt flag is an atomic that the handler alone writes. No locks.
 #include "base/progress.h"
 
 #include "base/check.h"
@@ -11,12 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define QUIET_S 0.5           // work shorter than this prints nothing
+#define QUIET_S 0.5 // work shorter than this prints nothing
 #define TERMINAL_INTERVAL_S 0.1
 #define PLAIN_INTERVAL_S 10.0
 #define STEP_MAX 1024
-#define LOOK_INTERVAL_S 0.01  // looks at the clock come no closer than this, once the step has grown
-#define ESTIMATE_FROM_S 2.0   // before that, the time left is a guess not worth printing
+#define LOOK_INTERVAL_S 0.01 // looks at the clock come no closer than this, once the step has grown
+#define ESTIMATE_FROM_S 2.0  // before that, the time left is a guess not worth printing
 
 uint64_t base_time_ns(void) {
     struct timespec now;
@@ -46,8 +46,8 @@ static void print_line(struct base_progress *progress, uint64_t done, double ela
                           (unsigned long long)done, elapsed_s);
     } else {
         const double share = (double)done / (double)progress->total;
-        length = snprintf(line, sizeof line, "%.60s: %.0f %% of %llu, %.0f s", progress->label, share * 100,
-                          (unsigned long long)progress->total, elapsed_s);
+        length = snprintf(line, sizeof line, "%.60s: %.0f %% of %llu, %.0f s", progress->label,
+                          share * 100, (unsigned long long)progress->total, elapsed_s);
         if (elapsed_s >= ESTIMATE_FROM_S && share > 0 && share < 1)
             snprintf(line + length, sizeof line - (size_t)length, ", about %.0f s left",
                      elapsed_s / share - elapsed_s);
@@ -63,7 +63,8 @@ void base_progress_update(struct base_progress *progress, uint64_t done) {
     if (done < progress->next_look)
         return;
     const double now_s = base_time_s();
-    // The step between two looks follows the speed of the work, so that neither slow nor fast work waits for it.
+    // The step between two looks follows the speed of the work, so that neither slow nor fast work
+    // waits for it.
     if (now_s - progress->last_look_s >= LOOK_INTERVAL_S)
         progress->step = progress->step > 1 ? progress->step / 2 : 1;
     else if (progress->step < STEP_MAX)
@@ -83,7 +84,8 @@ void base_progress_end(struct base_progress *progress) {
     if (progress->terminal)
         fputs("\r\033[K", stderr);
     else
-        fprintf(stderr, "%.60s: done, %.0f s\n", progress->label, base_time_s() - progress->start_s);
+        fprintf(stderr, "%.60s: done, %.0f s\n", progress->label,
+                base_time_s() - progress->start_s);
     progress->printed = false;
 }
 

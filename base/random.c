@@ -1,13 +1,16 @@
-// xoshiro256** 1.0 (Blackman and Vigna), seeded through splitmix64 as its authors advise. No libm: log()
-// and exp() may differ in the last bit between C libraries, and the same seed has to give the same
-// numbers everywhere, so the logarithm below uses nothing but exactly specified IEEE operations.
+// xoshiro256** 1.0 (Blackman and Vigna), seeded through splitmix64 as its authors advise. No libm:
+// log() and exp() may differ in the last bit between C libraries, and the same seed has to give the
+// same numbers everywhere, so the logarithm below uses nothing but exactly specified IEEE
+// operations.
 #include "base/random.h"
 
 #include "base/check.h"
 
 #include <math.h>
 
-static uint64_t rotate_left(uint64_t value, int bits) { return value << bits | value >> (64 - bits); }
+static uint64_t rotate_left(uint64_t value, int bits) {
+    return value << bits | value >> (64 - bits);
+}
 
 static uint64_t splitmix64_next(uint64_t *state) {
     uint64_t value = *state += 0x9e3779b97f4a7c15;
@@ -25,7 +28,8 @@ static uint64_t hash_of_name(const char *name) {
 }
 
 struct base_random base_random_init(uint64_t seed, const char *stream_name) {
-    // The seed is spread before the name is mixed in: else seed 1 of one name could be seed 2 of another.
+    // The seed is spread before the name is mixed in: else seed 1 of one name could be seed 2 of
+    // another.
     uint64_t seed_state = seed;
     uint64_t state = splitmix64_next(&seed_state) ^ hash_of_name(stream_name);
     struct base_random random;
@@ -47,8 +51,8 @@ uint64_t base_random_next(struct base_random *random) {
     return result;
 }
 
-// Lemire's multiplication: the high half is the result; low halves under 2^64 mod bound are drawn again,
-// which leaves every result equally many values.
+// Lemire's multiplication: the high half is the result; low halves under 2^64 mod bound are drawn
+// again, which leaves every result equally many values.
 uint64_t base_random_below(struct base_random *random, uint64_t bound) {
     BASE_CHECK(bound >= 1);
     unsigned __int128 product = (unsigned __int128)base_random_next(random) * bound;
@@ -63,15 +67,16 @@ uint64_t base_random_below(struct base_random *random, uint64_t bound) {
 uint64_t base_random_between(struct base_random *random, uint64_t low, uint64_t high) {
     BASE_CHECK(low <= high);
     const uint64_t span = high - low;
-    return span == UINT64_MAX ? base_random_next(random) : low + base_random_below(random, span + 1);
+    return span == UINT64_MAX ? base_random_next(random)
+                              : low + base_random_below(random, span + 1);
 }
 
 double base_random_unit(struct base_random *random) {
     return (double)(base_random_next(random) >> 11) * 0x1p-53;
 }
 
-// log2 of a positive number: mantissa in [sqrt(1/2), sqrt(2)), then the series of the inverse hyperbolic
-// tangent, whose argument is below 0.172; eleven terms leave an error under 1e-17.
+// log2 of a positive number: mantissa in [sqrt(1/2), sqrt(2)), then the series of the inverse
+// hyperbolic tangent, whose argument is below 0.172; eleven terms leave an error under 1e-17.
 static double logarithm(double value) {
     int exponent;
     double mantissa = frexp(value, &exponent);

@@ -1,5 +1,5 @@
-// Sizes are parsed in whole numbers throughout: 0.1GiB is no whole number of bytes and is refused rather than
-// rounded, and 9007199254740993 does not lose its last digit to a double.
+// Sizes are parsed in whole numbers throughout: 0.1GiB is no whole number of bytes and is refused
+// rather than rounded, and 9007199254740993 does not lose its last digit to a double.
 #include "base/size.h"
 
 #include <ctype.h>

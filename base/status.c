@@ -1,5 +1,5 @@
-// Statuses and their sentences. The sentence is a fixed thread-local buffer, so that an error can be told
-// even when host memory ran out, and no thread sees another one's. No locks.
+// Statuses and their sentences. The sentence is a fixed thread-local buffer, so that an error can
+// be told even when host memory ran out, and no thread sees another one's. No locks.
 #include "base/status.h"
 
 #include <stdarg.h>
@@ -8,7 +8,8 @@
 
 static _Thread_local char message[BASE_STATUS_MESSAGE_SIZE];
 
-// Both setters format into a buffer of their own first: the arguments may point into the present sentence.
+// Both setters format into a buffer of their own first: the arguments may point into the present
+// sentence.
 
 enum base_status base_status_set(enum base_status status, const char *format, ...) {
     char text[BASE_STATUS_MESSAGE_SIZE];

@@ -1,5 +1,6 @@
-// The part of the wrappers that is not on a hot path. A failing pthread call here means a broken caller (a
-// mutex destroyed while held) or a host that cannot start a handful of threads: both abort.
+// The part of the wrappers that is not on a hot path. A failing pthread call here means a broken
+// caller (a mutex destroyed while held) or a host that cannot start a handful of threads: both
+// abort.
 #include "base/thread.h"
 
 #include <errno.h>
@@ -9,7 +10,9 @@ void base_mutex_init(struct base_mutex *mutex) {
     BASE_CHECK_EQ(pthread_mutex_init(&mutex->mutex, NULL), 0);
 }
 
-void base_mutex_deinit(struct base_mutex *mutex) { BASE_CHECK_EQ(pthread_mutex_destroy(&mutex->mutex), 0); }
+void base_mutex_deinit(struct base_mutex *mutex) {
+    BASE_CHECK_EQ(pthread_mutex_destroy(&mutex->mutex), 0);
+}
 
 bool base_mutex_try_lock(struct base_mutex *mutex) {
     const int result = pthread_mutex_trylock(&mutex->mutex);
@@ -58,4 +61,6 @@ void base_thread_start(struct base_thread *thread, void (*body)(void *argument),
     BASE_CHECK_EQ(pthread_create(&thread->thread, NULL, run, start), 0);
 }
 
-void base_thread_join(struct base_thread *thread) { BASE_CHECK_EQ(pthread_join(thread->thread, NULL), 0); }
+void base_thread_join(struct base_thread *thread) {
+    BASE_CHECK_EQ(pthread_join(thread->thread, NULL), 0);
+}

@@ -1,6 +1,7 @@
 // Locks, conditions and threads, as all of our code takes them: thin names over pthreads that
-// check every return, so that one place can later make interleavings reproducible (a token passed at
-// these calls). A mutex is not recursive; relocking by its owner is a bug that the checker build finds.
+// check every return, so that one place can later make interleavings reproducible (a token passed
+// at these calls). A mutex is not recursive; relocking by its owner is a bug that the checker build
+// finds.
 #ifndef TIDEMARK_BASE_THREAD_H
 #define TIDEMARK_BASE_THREAD_H
 
@@ -40,7 +41,8 @@ void base_condition_broadcast(struct base_condition *condition);
 struct base_thread {
     pthread_t thread;
 };
-// Starts BODY(ARGUMENT); the creator joins. A thread that cannot be started aborts: callers start a handful.
+// Starts BODY(ARGUMENT); the creator joins. A thread that cannot be started aborts: callers start a
+// handful.
 void base_thread_start(struct base_thread *thread, void (*body)(void *argument), void *argument);
 void base_thread_join(struct base_thread *thread);
 
