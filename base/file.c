@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 struct open_file {
-    char *temporary_path; // as in the struct base_file it belongs to
+    char *path, *temporary_path; // owned here: a caller may lose its struct base_file
     pid_t creator;
     struct open_file *next;
 };
@@ -60,6 +60,8 @@ static void registry_erase(const char *temporary_path) {
     BASE_CHECK(open != NULL);
     *link = open->next;
     base_mutex_unlock(&registry.lock);
+    free(open->path);
+    free(open->temporary_path);
     free(open);
 }
 
@@ -70,8 +72,6 @@ static enum base_status set_write_error(const char *path, int error) {
 // Forgets the temporary, which has been renamed or removed.
 static void file_deinit(struct base_file *file) {
     registry_erase(file->temporary_path);
-    free(file->path);
-    free(file->temporary_path);
     *file = (struct base_file){NULL, NULL, NULL};
 }
 
@@ -104,7 +104,7 @@ enum base_status base_file_create(struct base_file *file, const char *path) {
         free(created.path);
         return base_status_set(BASE_HOST_MEMORY, "cannot write %s: out of host memory", path);
     }
-    *open = (struct open_file){created.temporary_path, getpid(), NULL};
+    *open = (struct open_file){created.path, created.temporary_path, getpid(), NULL};
     if (!registry_insert(open)) {
         free(open);
         free(created.path);

@@ -286,7 +286,8 @@ void base_options_parse(const struct base_program *program, int argc, char **arg
     BASE_CHECK(asprintf(&documentation, "%s%s%s", program->summary,
                         program->details == NULL ? "" : "\v",
                         program->details == NULL ? "" : program->details) >= 0);
-    const struct argp argp = {.options = table,
+    // argp's help leaks an empty table that is given, but not one that is absent.
+    const struct argp argp = {.options = table[0].name == NULL ? NULL : table,
                               .parser = parse_key,
                               .args_doc = program->arguments,
                               .doc = documentation};
