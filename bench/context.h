@@ -1,0 +1,42 @@
+// Where, when and with what a result was measured: the context keys of docs/results.md, the same in every result file.
+//
+//     struct bench_context context;
+//     bench_context_collect(&(struct bench_context_options){.seed = seed, .pinned_cpu = cpu}, &context);
+//     bench_context_apply(&context);                        into the Google Benchmark JSON (bench/shim.h)
+//     for (int i = 0; i < context.count; i++) ... context.entries[i].key, .value ...     into other files
+//
+// Values are text, numbers in decimal. What cannot be found out is "unknown", never left out.
+#ifndef TIDEMARK_BENCH_CONTEXT_H
+#define TIDEMARK_BENCH_CONTEXT_H
+
+#include <stdint.h>
+
+#define BENCH_VERSION "0.1.0"
+#define BENCH_RESULT_SCHEMA "1"
+#define BENCH_CONTEXT_ENTRY_COUNT_MAX 16
+
+struct bench_context_options {
+    uint64_t seed;
+    int pinned_cpu; // of the measuring thread; negative: binding failed
+};
+
+struct bench_context_entry {
+    const char *key;
+    char value[256];
+};
+struct bench_context {
+    struct bench_context_entry entries[BENCH_CONTEXT_ENTRY_COUNT_MAX];
+    int count;
+};
+
+// Asks CUDA (device 0), hwloc, the system, and git for the commit of the checkout that `bazel run` names
+// (BUILD_WORKSPACE_DIRECTORY): some 10 ms, so call it before measuring. Initializes CUDA.
+void bench_context_collect(const struct bench_context_options *options, struct bench_context *context);
+
+// Hands all entries to bench_context_set.
+void bench_context_apply(const struct bench_context *context);
+
+// The value of KEY; NULL if there is none.
+const char *bench_context_value(const struct bench_context *context, const char *key);
+
+#endif
