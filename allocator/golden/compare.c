@@ -1,0 +1,158 @@
+// See compare.h.
+#include "allocator/golden/compare.h"
+
+#include "allocator/golden/log.h"
+#include "allocator/golden/session.h"
+#include "base/check.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_LINE "(no line)"
+
+static const char *calls_of(const char *text) {
+    const char *calls = strrchr(text, '|');
+    return calls == NULL ? "" : calls;
+}
+
+// Compares up to the end of MARKER where both have it, and the device calls at the end.
+static bool agree_through(const char *recorded, const char *replayed, const char *marker) {
+    const char *end = strstr(recorded, marker);
+    if (end == NULL) return false;
+    const size_t length = (size_t)(end - recorded) + strlen(marker);
+    return strncmp(recorded, replayed, length) == 0 && strcmp(calls_of(recorded), calls_of(replayed)) == 0;
+}
+
+static bool counts_agree(const char *recorded, const char *replayed) {
+    uint64_t recorded_queries, replayed_queries;
+    int recorded_length = 0, replayed_length = 0;
+    const char *const format = "counts = query=%" SCNu64 "%n";
+    if (sscanf(recorded, format, &recorded_queries, &recorded_length) != 1) return false;
+    if (sscanf(replayed, format, &replayed_queries, &replayed_length) != 1) return false;
+    return replayed_queries <= recorded_queries && strcmp(recorded + recorded_length, replayed + replayed_length) == 0;
+}
+
+bool golden_lines_agree(const char *recorded, const char *replayed) {
+    if (strcmp(recorded, replayed) == 0 || counts_agree(recorded, replayed)) return true;
+    if (agree_through(recorded, replayed, "= error c10::AcceleratorError CUDA error: ")) return true;
+    if (agree_through(recorded, replayed, "error = CUDA error: ")) return true;
+    return agree_through(recorded, replayed, " INTERNAL ASSERT FAILED at ");
+}
+
+static void result_fail(struct golden_result *result, enum base_status status, size_t line_number) {
+    result->verdict = status == BASE_UNSUPPORTED ? GOLDEN_UNSUPPORTED : GOLDEN_UNREADABLE;
+    result->line_number = line_number;
+    snprintf(result->reason, sizeof result->reason, "%s", base_status_message());
+}
+
+static void result_differ(struct golden_result *result, size_t line_number, const char *recorded, const char *replayed) {
+    result->verdict = GOLDEN_DIFFERS;
+    result->line_number = line_number;
+    snprintf(result->recorded, sizeof result->recorded, "%s", recorded);
+    snprintf(result->replayed, sizeof result->replayed, "%s", replayed);
+}
+
+// Compares the lines FIRST to END of the log, one operation with its details, with what was replayed.
+static bool compare_lines(struct golden_result *result, const struct golden_log *log, size_t first, size_t end,
+                          char *replayed) {
+    for (size_t index = first; index < end || *replayed != '\0'; index++) {
+        char *line_end = strchr(replayed, '\n');
+        if (line_end != NULL) *line_end = '\0';
+        const bool is_recorded = index < end;
+        const char *recorded = is_recorded ? log->lines[index].text : NO_LINE;
+        const char *got = line_end != NULL ? replayed : NO_LINE;
+        if (!golden_lines_agree(recorded, got)) {
+            result_differ(result, is_recorded ? log->lines[index].number : log->lines[end - 1].number + 1, recorded, got);
+            return false;
+        }
+        result->line_count++;
+        replayed = line_end + 1;
+    }
+    return true;
+}
+
+// Performs the operation at line INDEX and compares; returns the index of the next operation, 0 to stop.
+static size_t compare_operation(struct golden_result *result, const struct golden_log *log, size_t index,
+                                struct golden_session *session) {
+    size_t end = index + 1;
+    while (end < log->line_count && golden_line_is_detail(log->lines[end].text)) end++;
+
+    size_t length = 0;
+    BASE_CHECK(golden_line_operation(log->lines[index].text, &length));
+    char *operation = strndup(log->lines[index].text, length);
+    char *replayed;
+    size_t size;
+    FILE *output = open_memstream(&replayed, &size);
+    BASE_CHECK(operation != NULL && output != NULL);
+    const enum base_status status = golden_session_perform(session, operation, output);
+    fclose(output);
+    bool agrees = false;
+    if (status != BASE_OK)
+        result_fail(result, status, log->lines[index].number);
+    else
+        agrees = compare_lines(result, log, index, end, replayed);
+    free(operation);
+    free(replayed);
+    return agrees ? end : 0;
+}
+
+static void compare_log(struct golden_result *result, const struct golden_log *log, const struct golden_subject *subject) {
+    if (log->environment != NULL) {
+        base_status_set(BASE_UNSUPPORTED, "needs \"%s\" in the environment", log->environment);
+        result_fail(result, BASE_UNSUPPORTED, 0);
+        return;
+    }
+    struct golden_session *session;
+    const enum base_status status = golden_session_create(subject, log->config, log->capacity_bytes, &session);
+    if (status != BASE_OK) {
+        result_fail(result, status, 0);
+        return;
+    }
+    for (size_t index = 0; index < log->line_count;) {
+        index = compare_operation(result, log, index, session);
+        if (index == 0) break;
+    }
+    if (result->verdict == GOLDEN_AGREES) golden_session_check(session);
+    golden_session_destroy(session);
+}
+
+void golden_compare(const char *path, const struct golden_subject *subject, struct golden_result *result) {
+    *result = (struct golden_result){.path = path, .subject_name = subject->name, .verdict = GOLDEN_AGREES};
+    struct golden_log log;
+    const enum base_status status = golden_log_read(path, &log);
+    if (status != BASE_OK) {
+        result_fail(result, status, 0);
+        return;
+    }
+    compare_log(result, &log, subject);
+    golden_log_deinit(&log);
+}
+
+// The log's name: the file's, without folder and ".log".
+static void print_name(const char *path, FILE *output) {
+    const char *slash = strrchr(path, '/');
+    const char *name = slash == NULL ? path : slash + 1;
+    const char *suffix = strstr(name, ".log");
+    fprintf(output, "%.*s", suffix == NULL ? (int)strlen(name) : (int)(suffix - name), name);
+}
+
+void golden_result_print(const struct golden_result *result, FILE *output) {
+    if (result->verdict == GOLDEN_UNREADABLE) {
+        // Errors of reading name the file themselves; those of an operation know only its text.
+        if (result->line_number > 0) fprintf(output, "%s:%zu: ", result->path, result->line_number);
+        fprintf(output, "%s\n", result->reason);
+        return;
+    }
+    print_name(result->path, output);
+    if (result->verdict == GOLDEN_AGREES) fprintf(output, ": %zu lines agree\n", result->line_count);
+    if (result->verdict == GOLDEN_UNSUPPORTED) {
+        fprintf(output, ": not compared: %s", result->reason);
+        if (result->line_number > 0) fprintf(output, " (line %zu)", result->line_number);
+        fputc('\n', output);
+    }
+    if (result->verdict == GOLDEN_DIFFERS)
+        fprintf(output, ": DIFFERS after %zu lines that agree\n  at        %s:%zu\n  recorded  %s\n  %-8s  %s\n",
+                result->line_count, result->path, result->line_number, result->recorded, result->subject_name,
+                result->replayed);
+}

@@ -1,0 +1,73 @@
+// What the model's files share: its whole state is here.
+#ifndef TIDEMARK_ALLOCATOR_GOLDEN_MODEL_INTERNAL_H
+#define TIDEMARK_ALLOCATOR_GOLDEN_MODEL_INTERNAL_H
+
+#include "allocator/golden/model.h"
+
+#define MODEL_DIVISION_COUNT 16
+#define MODEL_UNLIMITED SIZE_MAX
+
+struct model_settings {
+    size_t max_split_size;         // MODEL_UNLIMITED if not set
+    size_t max_non_split_rounding; // 0: as the large segment
+    size_t large_segment_size;
+    double gc_threshold; // 0: off
+    size_t divisions[MODEL_DIVISION_COUNT];
+};
+
+// A piece of a segment. Blocks of one segment lie side by side in the array, so neighbours need no links.
+struct model_block {
+    uint64_t address;
+    size_t size;
+    size_t requested_size; // of its last use
+    unsigned stream;
+    unsigned segment; // number, in order of cudaMalloc
+    bool small;
+    bool allocated;
+    unsigned event_count; // not zero: freed, waiting for events
+    unsigned stream_uses; // bit S: stream S was recorded
+    uint64_t gc_base;
+};
+
+struct model_pending {
+    struct model_event event;
+    uint64_t address; // of the block that waits
+};
+
+struct model {
+    struct allocator base;
+    struct model_settings settings;
+    int64_t max_split_size_at_start; // as statistics show it
+    struct model_device device;
+
+    struct model_block *blocks; // by address
+    size_t block_count, block_capacity;
+    struct model_pending *pending; // in order of record
+    size_t pending_count, pending_capacity;
+    unsigned segment_count; // made so far
+
+    uint64_t total_allocated; // bytes in segments
+    bool limited;             // a fraction is set
+    uint64_t allowed;
+    uint64_t free_block_calls[2]; // of the large pool, of the small pool
+    struct allocator_stats stats;
+
+    struct allocator_observer observer;
+    struct cca_out_of_memory_observer out_of_memory_observer;
+};
+
+static inline struct model *model_of(struct allocator *allocator) { return (struct model *)allocator; }
+
+// model_config.c: applies CONFIG to the settings; on an error what was applied before it stays.
+void model__settings_init(struct model_settings *settings);
+enum base_status model__settings_apply(struct model_settings *settings, const char *config) BASE_MUST_USE;
+
+// model_query.c: what changes nothing but statistics.
+size_t model__round_size(const struct model_settings *settings, size_t size);
+size_t model__segment_size(const struct model_settings *settings, size_t rounded);
+size_t model__neighbour_count(const struct model *model, size_t index); // 0 to 2
+void model__event(struct model *model, enum allocator_action action, const struct model_block *block, size_t size);
+enum base_status model__out_of_memory(struct model *model, size_t rounded, size_t segment_size, unsigned stream);
+void model__query_operations(struct allocator_operations *operations);
+
+#endif

@@ -1,0 +1,46 @@
+// The naive model decides as PyTorch 2.15's own allocator did: only then is it an oracle. The model knows
+// nothing of the caching allocator, so this also proves the replay of the logs by itself.
+#include "allocator/golden/logs_check.h"
+#include "allocator/golden/model.h"
+#include "allocator/golden/recorded_logs.h"
+#include "base/check.h"
+#include "base/size.h"
+
+#include <string.h>
+
+static const char *const logs[] = {GOLDEN_LOGS};
+static const char *const stream_logs[] = {GOLDEN_STREAM_LOGS};
+
+static void model_agrees_with_every_line_recorded_from_pytorch(void) {
+    golden_logs_check(&golden_subject_model, logs, sizeof logs / sizeof logs[0], GOLDEN_LOG_COUNT, GOLDEN_LINE_COUNT);
+}
+
+static void model_agrees_on_record_stream_and_device_faults(void) {
+    golden_logs_check(&golden_subject_model, stream_logs, sizeof stream_logs / sizeof stream_logs[0],
+                      GOLDEN_STREAM_LOG_COUNT, GOLDEN_STREAM_LINE_COUNT);
+}
+
+static void model_refuses_a_key_it_does_not_model_by_name(void) {
+    struct allocator *model;
+    BASE_CHECK_EQ(model_create("expandable_segments:True", BASE_GIB, &model), BASE_UNSUPPORTED);
+    BASE_CHECK(strstr(base_status_message(), "expandable_segments") != NULL);
+}
+
+static void model_refuses_bad_pointers(void) {
+    struct allocator *model;
+    BASE_CHECK_EQ(model_create("", BASE_GIB, &model), BASE_OK);
+    void *pointer;
+    BASE_CHECK_EQ(allocator_malloc(model, 0, 1000, NULL, &pointer), BASE_OK);
+    BASE_CHECK_EQ(allocator_free(model, (char *)pointer + 512), BASE_INVALID_POINTER);
+    BASE_CHECK_EQ(allocator_free(model, pointer), BASE_OK);
+    BASE_CHECK_EQ(allocator_free(model, pointer), BASE_INVALID_POINTER);
+    BASE_CHECK_EQ(allocator_free(model, NULL), BASE_OK);
+    allocator_destroy(model);
+}
+
+int main(void) {
+    model_agrees_with_every_line_recorded_from_pytorch();
+    model_agrees_on_record_stream_and_device_faults();
+    model_refuses_a_key_it_does_not_model_by_name();
+    model_refuses_bad_pointers();
+}

@@ -1,0 +1,46 @@
+// What the session's files share.
+#ifndef TIDEMARK_ALLOCATOR_GOLDEN_SESSION_INTERNAL_H
+#define TIDEMARK_ALLOCATOR_GOLDEN_SESSION_INTERNAL_H
+
+#include "allocator/golden/session.h"
+
+// Ids of allocations are small numbers, given out one after the other.
+#define GOLDEN_ID_MAX ((uint64_t)10 << 20)
+
+struct golden_held {
+    void *pointer;
+    bool held; // an allocation that gave NULL is held too
+};
+
+struct golden_session {
+    const struct golden_subject *subject;
+    struct allocator *allocator;
+    cudaStream_t streams[GOLDEN_STREAM_COUNT];
+
+    struct golden_held *held; // by id
+    size_t held_capacity;
+
+    uint64_t *segments; // address of every segment ever made, by number; they ascend
+    size_t segment_count, segment_capacity;
+
+    struct allocator_event *trace; // since the last `trace`
+    size_t trace_count, trace_capacity;
+
+    size_t block_size; // of the last alloc event
+    bool out_of_memory_seen;
+    struct cca_out_of_memory out_of_memory;
+    char last_error[BASE_STATUS_MESSAGE_SIZE];
+};
+
+// session_print.c
+// "SEG OFF" of an address; "- 0" for NULL.
+void golden__print_address(const struct golden_session *session, const void *address, FILE *output);
+void golden__print_escaped(const char *text, FILE *output);
+void golden__print_out_of_memory(const struct golden_session *session, const char *message, FILE *output);
+void golden__print_statistics(const struct allocator_stats *stats, FILE *output);
+void golden__print_layout(const struct golden_session *session, const struct allocator_snapshot *snapshot, FILE *output);
+void golden__print_trace(const struct golden_session *session, FILE *output);
+// " | M1 F2", nothing if no device was called.
+void golden__print_calls(const struct golden_counts *before, const struct golden_counts *after, FILE *output);
+
+#endif

@@ -1,0 +1,77 @@
+// The naive model as a subject.
+#include "allocator/golden/model.h"
+#include "allocator/golden/subject.h"
+
+static enum base_status model_open(const char *config, uint64_t capacity, struct allocator **allocator) {
+    return model_create(config, capacity, allocator);
+}
+
+static enum base_status model_set_fraction(struct allocator *allocator, double fraction) {
+    return model_set_memory_fraction(allocator, fraction);
+}
+
+static enum base_status model_fraction(struct allocator *allocator, double *fraction) {
+    *fraction = model_memory_fraction(allocator);
+    return BASE_OK;
+}
+
+static enum base_status model_sizes(struct allocator *allocator, size_t size, size_t *rounded, size_t *segment) {
+    model_round_size(allocator, size, rounded, segment);
+    return BASE_OK;
+}
+
+static enum base_status model_observe(struct allocator *allocator, const struct cca_out_of_memory_observer *observer) {
+    model_set_out_of_memory_observer(allocator, observer);
+    return BASE_OK;
+}
+
+static cudaStream_t model_stream(unsigned number) { return (cudaStream_t)(uintptr_t)number; }
+
+static void model_complete(struct allocator *allocator, unsigned stream) {
+    model_device_complete(model_device(allocator), stream);
+}
+
+static void model_complete_at_once(struct allocator *allocator) {
+    for (unsigned stream = 0; stream < MODEL_STREAM_MAX; stream++)
+        model_device_complete(model_device(allocator), stream);
+    model_device(allocator)->completes_at_once = true;
+}
+
+static void model_set_foreign_bytes(struct allocator *allocator, uint64_t bytes) {
+    model_device(allocator)->foreign_bytes = bytes;
+}
+
+static void model_fail_malloc(struct allocator *allocator, uint64_t n, int code) {
+    model_device(allocator)->fault_countdown = n;
+    model_device(allocator)->fault_code = code;
+}
+
+static void model_counts(struct allocator *allocator, struct golden_counts *counts) {
+    const struct model_device *device = model_device(allocator);
+    *counts = (struct golden_counts){.malloc = device->malloc_count,
+                                     .malloc_failed = device->malloc_failed_count,
+                                     .free = device->free_count,
+                                     .event_record = device->event_record_count,
+                                     .event_synchronize = device->event_synchronize_count,
+                                     .event_query = device->event_query_count,
+                                     .event_create = device->event_create_count,
+                                     .used_bytes = device->used_bytes};
+}
+
+static void model_check(struct allocator *allocator) { (void)allocator; } // one array: there is nothing that could disagree
+
+const struct golden_subject golden_subject_model = {.name = "model",
+                                                    .open = model_open,
+                                                    .close = allocator_destroy,
+                                                    .set_config = model_set_config,
+                                                    .set_fraction = model_set_fraction,
+                                                    .fraction = model_fraction,
+                                                    .round_size = model_sizes,
+                                                    .observe_out_of_memory = model_observe,
+                                                    .stream = model_stream,
+                                                    .complete = model_complete,
+                                                    .complete_at_once = model_complete_at_once,
+                                                    .set_foreign_bytes = model_set_foreign_bytes,
+                                                    .fail_malloc = model_fail_malloc,
+                                                    .counts = model_counts,
+                                                    .check = model_check};
