@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 // Read once and kept: threads inherit their creator's binding, so a later look would see one core only.
 static struct {
@@ -109,7 +110,9 @@ void bench_topology_line(char *buffer, size_t size) {
     append_count(buffer, size, HWLOC_OBJ_CORE, "core");
     append_count(buffer, size, HWLOC_OBJ_PU, "thread");
     append_count(buffer, size, HWLOC_OBJ_NUMANODE, "NUMA node");
-    append(buffer, size, "%s", base_size_format(hwloc_get_root_obj(topology)->total_memory, text));
+    // Not hwloc's sum over NUMA nodes: in some sandboxes the nodes' files and the machine's disagree.
+    const uint64_t memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    append(buffer, size, "%s", base_size_format(memory_bytes, text));
     for (size_t i = 0; i < sizeof caches / sizeof caches[0]; i++) {
         const hwloc_obj_t cache = hwloc_get_obj_by_type(topology, caches[i].type, 0);
         if (cache != NULL) append(buffer, size, ", %s %s", caches[i].name, base_size_format(cache->attr->cache.size, text));

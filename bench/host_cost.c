@@ -1,0 +1,303 @@
+// Host cost of an allocation and its free: the caching allocator and the one without a cache, beside two limits measured in the
+// same run (bench/ideal_list.h), for three patterns, by one thread and by two.
+//
+// How it measures. Subjects of one pattern are neighbours in each round, so that their quotients are taken in the same state of
+// the machine; a second thread is alive throughout, since glibc takes locks more cheaply in a process of one thread; percentiles
+// come from a pass of their own, because two clock reads cost as much as a cache hit. Each call of a case first earns its
+// time: the blocks are distinct, the statistics agree, nothing is left behind (bench/session.h).
+//
+// Simulated build: the device only accounts (numerics off), so that `direct` shows the simulator's cost and not a driver's.
+#include "base/check.h"
+#include "base/options.h"
+#include "base/progress.h"
+#include "base/size.h"
+#include "base/thread.h"
+#include "bench/context.h"
+#include "bench/host_cost_report.h"
+#include "bench/ideal_list.h"
+#include "bench/pin.h"
+#include "bench/session.h"
+#include "bench/shim.h"
+
+#include "allocator/cca.h"
+#include "allocator/direct.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#ifdef TIDEMARK_SIMULATOR
+#include "simulator/sim.h"
+#endif
+
+#define ROUND_COUNT 15
+#define ROUND_COUNT_QUICK 5
+#define MIN_TIME_S 0.03
+#define MIN_TIME_QUICK_S 0.008
+#define TIMED_COUNT 200000 // iterations of the percentile pass
+#define TIMED_COUNT_QUICK 50000
+#define SMOKE_ITERATION_COUNT 300
+
+//------------------------------------------------------------------------------------------------------
+// Subjects and cases.
+
+static enum base_status create_ideal_list(struct allocator **allocator) {
+    *allocator = bench_ideal_list_create();
+    return BASE_OK;
+}
+static enum base_status create_mutex_list(struct allocator **allocator) {
+    *allocator = bench_mutex_list_create();
+    return BASE_OK;
+}
+static enum base_status create_caching(struct allocator **allocator) {
+    return cca_allocator_create(&(struct cca_options){.config = ""}, allocator);
+}
+
+// Twice the table of `mixed` settles a cache; what has none needs a first touch only.
+static const struct bench_subject subject_ideal_list = {"ideal_list", create_ideal_list, true, 32768};
+static const struct bench_subject subject_mutex_list = {"mutex_list", create_mutex_list, true, 32768};
+static const struct bench_subject subject_caching = {"caching", create_caching, true, 32768};
+static const struct bench_subject subject_direct = {"direct", direct_allocator_create, false, 64};
+
+#define BLOCK_SIZE_COUNT 3
+static const size_t block_sizes[BLOCK_SIZE_COUNT] = {512, 64 * BASE_KIB, 4 * BASE_MIB};
+#define PATTERN_COUNT (2 * BLOCK_SIZE_COUNT + 1)
+
+// A case: what one benchmark measures.
+struct cost_case {
+    char name[BENCH_HOST_COST_NAME_SIZE];
+    struct bench_session_setup setup;
+    const char *label;
+};
+#define CASE_COUNT_MAX (PATTERN_COUNT * 7)
+
+static struct bench_pattern patterns[PATTERN_COUNT];
+static struct cost_case cases[CASE_COUNT_MAX];
+static int case_count;
+
+static void case_add(const struct bench_subject *subject, const struct bench_pattern *pattern, int thread_count,
+                     enum bench_streams streams, const char *label) {
+    BASE_CHECK_LT(case_count, CASE_COUNT_MAX);
+    struct cost_case *added = &cases[case_count++];
+    added->setup = (struct bench_session_setup){
+        .subject = subject, .pattern = pattern, .thread_count = thread_count, .streams = streams};
+    added->label = label;
+    bench_host_cost_name(added->name, thread_count, streams == BENCH_STREAMS_OWN, subject->name, pattern);
+}
+
+static void cases_make(uint64_t seed) {
+    static const enum bench_pattern_kind by_size[] = {BENCH_PATTERN_PAIR, BENCH_PATTERN_WINDOW};
+    int made = 0;
+    for (size_t i = 0; i < 2; i++)
+        for (size_t j = 0; j < BLOCK_SIZE_COUNT; j++)
+            bench_pattern_init(&patterns[made++], by_size[i], block_sizes[j], seed);
+    bench_pattern_init(&patterns[made++], BENCH_PATTERN_MIXED, 0, seed);
+    BASE_CHECK_EQ(made, PATTERN_COUNT);
+    for (int i = 0; i < PATTERN_COUNT; i++) {
+        const struct bench_pattern *pattern = &patterns[i];
+        case_add(&subject_ideal_list, pattern, 1, BENCH_STREAMS_ONE, "free list a size class, no lock");
+        case_add(&subject_mutex_list, pattern, 1, BENCH_STREAMS_ONE, "free list a size class, one pthread mutex");
+        case_add(&subject_caching, pattern, 1, BENCH_STREAMS_ONE, "default configuration");
+        case_add(&subject_direct, pattern, 1, BENCH_STREAMS_ONE, "cudaMalloc and cudaFree");
+        case_add(&subject_mutex_list, pattern, 2, BENCH_STREAMS_ONE, "one list, one pthread mutex, two threads");
+        case_add(&subject_caching, pattern, 2, BENCH_STREAMS_ONE, "default configuration, two threads on one stream");
+        case_add(&subject_caching, pattern, 2, BENCH_STREAMS_OWN, "default configuration, two threads on their own streams");
+    }
+}
+
+static void patterns_forget(void) {
+    for (int i = 0; i < PATTERN_COUNT; i++) bench_pattern_deinit(&patterns[i]);
+}
+
+//------------------------------------------------------------------------------------------------------
+// Measuring.
+
+static void measure(struct bench_state *state, void *argument) {
+    struct cost_case *measured = argument;
+    struct bench_session session;
+    int64_t device_malloc_count = 0;
+    uint64_t count;
+    if (bench_session_begin(&session, &measured->setup))
+        while (bench_batch_begin(state, &count)) bench_session_run(&session, count);
+    if (!bench_session_end(&session, &device_malloc_count)) {
+        bench_fail(state, "%s", session.failure);
+        return;
+    }
+    bench_counter(state, "leaked_blocks", 0); // bench_session_end looked
+    bench_counter(state, "result_check", 1);
+    bench_counter(state, "device_mallocs", (double)device_malloc_count);
+    bench_label(state, measured->label);
+}
+
+// Every case once with every block compared with all live ones, before anything is timed.
+static enum base_status cases_check(void) {
+    for (int i = 0; i < case_count; i++) {
+        if (base_interrupted()) return base_status_set(BASE_INTERRUPTED, "interrupted");
+        struct bench_session_setup setup = cases[i].setup;
+        struct bench_session session;
+        int64_t device_malloc_count;
+        setup.checked = true;
+        bench_session_begin(&session, &setup);
+        if (!bench_session_end(&session, &device_malloc_count))
+            return base_status_set(BASE_CHECK_FAILED, "%s: %s", cases[i].name, session.failure);
+    }
+    return BASE_OK;
+}
+
+// What a clock read adds to each value of the percentile pass.
+static double clock_cost_ns(void) {
+    static struct base_histogram histogram;
+    base_histogram_init(&histogram);
+    for (int i = 0; i < 10000; i++) {
+        const uint64_t start_ns = base_time_ns();
+        base_histogram_record(&histogram, base_time_ns() - start_ns);
+    }
+    return (double)base_histogram_quantile(&histogram, 0.5);
+}
+
+static enum base_status percentiles_add(struct bench_results *results, uint64_t count) {
+    static const struct {
+        const char *name;
+        double quantile;
+    } percentiles[] = {{"p50_ns", 0.5}, {"p90_ns", 0.9}, {"p99_ns", 0.99}, {"p999_ns", 0.999}, {"max_ns", 1}};
+    const double clock_ns = clock_cost_ns();
+    static struct base_histogram histogram;
+    for (int i = 0; i < case_count; i++) {
+        const size_t index = bench_results_find(results, cases[i].name);
+        if (cases[i].setup.thread_count > 1 || index == SIZE_MAX) continue;
+        if (base_interrupted()) return base_status_set(BASE_INTERRUPTED, "interrupted");
+        struct bench_session session;
+        int64_t device_malloc_count;
+        base_histogram_init(&histogram);
+        if (bench_session_begin(&session, &cases[i].setup)) bench_session_run_timed(&session, count, &histogram);
+        if (!bench_session_end(&session, &device_malloc_count))
+            return base_status_set(BASE_CHECK_FAILED, "%s, percentiles: %s", cases[i].name, session.failure);
+        for (size_t j = 0; j < sizeof percentiles / sizeof percentiles[0]; j++)
+            bench_results_counter(results, index, percentiles[j].name,
+                                  (double)base_histogram_quantile(&histogram, percentiles[j].quantile));
+        bench_results_counter(results, index, "clock_ns", clock_ns);
+    }
+    return BASE_OK;
+}
+
+//------------------------------------------------------------------------------------------------------
+// A second thread that only exists, from before the first measurement to after the last one.
+
+static struct {
+    struct base_thread thread;
+    struct base_mutex mutex;
+    struct base_condition condition;
+    bool leave; // guarded by mutex
+} companion = {.mutex = BASE_MUTEX_INITIALIZER, .condition = BASE_CONDITION_INITIALIZER};
+
+static void companion_body(void *argument) {
+    (void)argument;
+    base_mutex_lock(&companion.mutex);
+    while (!companion.leave) base_condition_wait(&companion.condition, &companion.mutex);
+    base_mutex_unlock(&companion.mutex);
+}
+
+static void companion_end(void) {
+    base_mutex_lock(&companion.mutex);
+    companion.leave = true;
+    base_condition_signal(&companion.condition);
+    base_mutex_unlock(&companion.mutex);
+    base_thread_join(&companion.thread);
+}
+
+//------------------------------------------------------------------------------------------------------
+// The program.
+
+static bool smoke;
+static const char *filter;
+
+static const struct base_option options[] = {
+    {"smoke", NULL, BASE_OPTION_FLAG, &smoke, "check every case with a few iterations and print no times"},
+    {"filter", "REGEX", BASE_OPTION_TEXT, &filter, "measure only the benchmarks whose names match"},
+    {0}};
+
+static const struct base_program program = {
+    .name = "host_cost",
+    .summary = "Measures the host cost of an allocation and its free, beside the limits of any allocator.",
+    .details = "With --out, writes DIR/host_cost.json (docs/results.md).",
+    .common = BASE_COMMON_OUT | BASE_COMMON_SEED | BASE_COMMON_QUICK | BASE_COMMON_CAPACITY,
+    .options = options,
+};
+
+static enum base_status device_prepare(const struct base_common *common) {
+#ifdef TIDEMARK_SIMULATOR
+    return sim_configure(&(struct sim_options){.capacity_bytes = common->capacity, .numerics = SIM_NUMERICS_OFF});
+#else
+    if (common->capacity != 0)
+        base_options_usage_error(&program, "--capacity needs the simulator; a GPU has the memory that it has");
+    const cudaError_t error = cudaSetDevice(0);
+    if (error != cudaSuccess) return base_status_set(BASE_ENVIRONMENT, "no usable GPU: %s", cudaGetErrorString(error));
+    return BASE_OK;
+#endif
+}
+
+static enum base_status results_save(const struct bench_results *results, const char *folder) {
+    char path[4096];
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return base_status_set(BASE_IO, "%s: cannot make this folder: %s", folder, strerror(errno));
+    snprintf(path, sizeof path, "%s/host_cost.json", folder);
+    const enum base_status status = bench_results_write(results, path);
+    if (status == BASE_OK) printf("%s\n", path);
+    return status;
+}
+
+static enum base_status measure_all(const struct base_common *common, struct bench_results **results) {
+    enum base_status status = cases_check();
+    if (status != BASE_OK) return status;
+    for (int i = 0; i < case_count; i++) {
+        if (cases[i].setup.thread_count > bench_core_count() && !smoke) {
+            fprintf(stderr, "%s: skipped: two threads need two cores, there is one\n", cases[i].name);
+            continue;
+        }
+        bench_register(cases[i].name, measure, &cases[i]);
+    }
+    const struct bench_options run = {.filter = filter,
+                                      .min_time_s = common->quick ? MIN_TIME_QUICK_S : MIN_TIME_S,
+                                      .rounds = smoke ? 1 : common->quick ? ROUND_COUNT_QUICK : ROUND_COUNT,
+                                      .iterations = smoke ? SMOKE_ITERATION_COUNT : 0,
+                                      .progress_label = "host_cost"};
+    status = bench_run(&run, results);
+    if (status != BASE_OK) return status;
+    const uint64_t timed = smoke ? SMOKE_ITERATION_COUNT : common->quick ? TIMED_COUNT_QUICK : TIMED_COUNT;
+    status = percentiles_add(*results, timed);
+    if (status == BASE_OK) bench_host_cost_derive(*results);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    struct base_common common = BASE_COMMON_DEFAULTS;
+    base_options_parse(&program, argc, argv, &common);
+    base_interrupt_install();
+    int cpu = -1;
+    if (bench_pin_thread(0, &cpu) != BASE_OK) fprintf(stderr, "host_cost: %s\n", base_status_message());
+    enum base_status status = device_prepare(&common);
+    struct bench_context context;
+    if (status == BASE_OK) {
+        bench_context_collect(&(struct bench_context_options){.seed = common.seed, .pinned_cpu = cpu}, &context);
+        bench_context_apply(&context);
+        base_thread_start(&companion.thread, companion_body, NULL);
+        cases_make(common.seed);
+        struct bench_results *results = NULL;
+        status = measure_all(&common, &results);
+        if (status == BASE_OK && smoke)
+            printf("host_cost: %zu cases, results right, nothing leaked (seed %" PRIu64 ")\n", bench_results_count(results),
+                   common.seed);
+        else if (status == BASE_OK)
+            bench_host_cost_print(results, &context);
+        if (status == BASE_OK && common.out != NULL) status = results_save(results, common.out);
+        bench_results_destroy(results);
+        patterns_forget();
+        companion_end();
+    }
+    if (status == BASE_OK) return 0;
+    fprintf(stderr, "host_cost: %s\n", base_status_message());
+    return status == BASE_INTERRUPTED ? base_interrupt_exit_code() : base_status_exit_code(status);
+}

@@ -1,0 +1,166 @@
+// See session.h.
+#include "bench/session.h"
+
+#include "base/check.h"
+#include "bench/pin.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#ifdef TIDEMARK_SIMULATOR
+#include "simulator/sim.h"
+#endif
+
+#define DEVICE 0
+#define CHECKED_ITERATION_COUNT 2048
+#define SPIN_COUNT 1000                   // looks at a flag before the CPU is offered to others
+
+static void fail(struct bench_session *session, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void fail(struct bench_session *session, const char *format, ...) {
+    if (session->failed) return;
+    session->failed = true;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(session->failure, sizeof session->failure, format, arguments);
+    va_end(arguments);
+}
+
+static bool succeeded(struct bench_session *session, enum base_status status) {
+    if (status != BASE_OK) fail(session, "%s", base_status_message());
+    return status == BASE_OK;
+}
+
+static void flag_wait(atomic_uint *flag, unsigned value) {
+    for (unsigned i = 1; atomic_load_explicit(flag, memory_order_acquire) != value; i++)
+        if (i % SPIN_COUNT == 0) sched_yield();
+}
+
+static void second_thread(void *argument) {
+    struct bench_session *session = argument;
+    int cpu;
+    // The caller has said already whether binding works here; unbound, the thread measures all the same.
+    if (bench_pin_thread(1, &cpu) != BASE_OK) cpu = -1;
+    for (unsigned turn = 1;; turn++) {
+        flag_wait(&session->go, turn); // acquires `count`
+        const bool leave = session->count == UINT64_MAX;
+        if (!leave && !bench_user_run(&session->users[1], session->count) && !session->second_failed) {
+            session->second_failed = true;
+            snprintf(session->second_failure, sizeof session->second_failure, "%s", base_status_message());
+        }
+        atomic_store_explicit(&session->done, turn, memory_order_release); // with flag_wait of the first thread
+        if (leave) return;
+    }
+}
+
+static unsigned second_thread_go(struct bench_session *session, uint64_t count) {
+    session->count = count;
+    const unsigned turn = atomic_load_explicit(&session->go, memory_order_relaxed) + 1;
+    atomic_store_explicit(&session->go, turn, memory_order_release); // with flag_wait of the second thread
+    return turn;
+}
+
+static bool users_begin(struct bench_session *session) {
+    const struct bench_session_setup *setup = &session->setup;
+    for (int i = 0; i < setup->thread_count; i++) {
+        if (setup->streams == BENCH_STREAMS_OWN) {
+            const cudaError_t error = cudaStreamCreate(&session->streams[i]);
+            if (error != cudaSuccess) {
+                fail(session, "cudaStreamCreate: %s", cudaGetErrorString(error));
+                return false;
+            }
+        }
+        session->user_count = i + 1;
+        // Half a live set apart, so that the threads do not ask for the same sizes at the same time.
+        const uint64_t start = (uint64_t)i * setup->pattern->live_count / 2;
+        if (!succeeded(session, bench_user_init(&session->users[i], setup->pattern, session->allocator, session->streams[i],
+                                                start)))
+            return false;
+    }
+    return true;
+}
+
+static int64_t device_mallocs(struct bench_session *session) {
+    struct allocator_stats stats;
+    if (!succeeded(session, allocator_stats(session->allocator, DEVICE, &stats))) return 0;
+    return stats.num_device_alloc;
+}
+
+bool bench_session_begin(struct bench_session *session, const struct bench_session_setup *setup) {
+    memset(session, 0, sizeof *session);
+    session->setup = *setup;
+    BASE_CHECK(setup->thread_count >= 1 && setup->thread_count <= BENCH_SESSION_THREAD_COUNT_MAX);
+#ifdef TIDEMARK_SIMULATOR
+    sim_reset(); // every session meets the same device, addresses included
+#endif
+    if (!succeeded(session, setup->subject->create(&session->allocator))) return false;
+    if (!users_begin(session)) return false;
+    if (setup->checked)
+        for (int i = 0; i < setup->thread_count; i++)
+            if (!succeeded(session, bench_user_run_checked(&session->users[i], CHECKED_ITERATION_COUNT))) return false;
+    if (setup->thread_count > 1) {
+        base_thread_start(&session->thread, second_thread, session);
+        session->thread_started = true;
+    }
+    uint64_t warm_up = setup->subject->warm_up_count_max;
+    if (setup->pattern->kind != BENCH_PATTERN_MIXED && warm_up > 4 * BENCH_PATTERN_WINDOW_LIVE_COUNT)
+        warm_up = 4 * BENCH_PATTERN_WINDOW_LIVE_COUNT;
+    if (!bench_session_run(session, warm_up)) return false;
+    session->device_malloc_count = device_mallocs(session);
+    session->ran = false;
+    return !session->failed;
+}
+
+bool bench_session_run(struct bench_session *session, uint64_t count) {
+    if (session->failed) return false;
+    session->ran = true;
+    const unsigned turn = session->thread_started ? second_thread_go(session, count) : 0;
+    const bool right = bench_user_run(&session->users[0], count);
+    if (session->thread_started) flag_wait(&session->done, turn); // acquires what the second thread wrote
+    if (!right) fail(session, "a call failed: %s", base_status_message());
+    if (session->second_failed) fail(session, "a call of the second thread failed: %s", session->second_failure);
+    return !session->failed;
+}
+
+bool bench_session_run_timed(struct bench_session *session, uint64_t count, struct base_histogram *histogram) {
+    if (session->failed) return false;
+    session->ran = true;
+    if (!bench_user_run_timed(&session->users[0], count, histogram)) fail(session, "a call failed: %s", base_status_message());
+    return !session->failed;
+}
+
+static void check_result(struct bench_session *session, int64_t *device_malloc_count) {
+    *device_malloc_count = device_mallocs(session) - session->device_malloc_count;
+    if (session->setup.subject->has_cache && session->setup.pattern->kind != BENCH_PATTERN_MIXED && *device_malloc_count != 0)
+        fail(session, "%" PRId64 " requests reached the device, though every one of them should hit the cache",
+             *device_malloc_count);
+    succeeded(session, bench_users_check(session->users, (size_t)session->user_count));
+}
+
+static void check_leaks(struct bench_session *session) {
+    int64_t leaked = 0;
+    if (!succeeded(session, bench_leaked_blocks(session->allocator, &leaked))) return;
+    if (leaked != 0) fail(session, "%" PRId64 " blocks leaked", leaked);
+}
+
+bool bench_session_end(struct bench_session *session, int64_t *device_malloc_count) {
+    if (session->thread_started) {
+        second_thread_go(session, UINT64_MAX);
+        base_thread_join(&session->thread);
+    }
+    *device_malloc_count = 0;
+    if (!session->failed && session->ran) check_result(session, device_malloc_count);
+    for (int i = 0; i < session->user_count; i++) succeeded(session, bench_user_deinit(&session->users[i]));
+    if (!session->failed) check_leaks(session);
+    allocator_destroy(session->allocator);
+    for (int i = 0; i < session->setup.thread_count; i++)
+        if (session->streams[i] != NULL && cudaStreamDestroy(session->streams[i]) != cudaSuccess)
+            fail(session, "a stream could not be destroyed");
+#ifdef TIDEMARK_SIMULATOR
+    if (sim_used_bytes(DEVICE) != 0)
+        fail(session, "%" PRIu64 " bytes of the device are held after the allocator is gone", sim_used_bytes(DEVICE));
+#endif
+    return !session->failed;
+}

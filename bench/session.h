@@ -1,0 +1,72 @@
+// One call of a host-cost benchmark: a fresh allocator, one or two threads that use it by a pattern, and the judgement of the result.
+//
+//     struct bench_session session;
+//     if (bench_session_begin(&session, &setup)) bench_session_run(&session, count);      right, and only then timed
+//     if (!bench_session_end(&session)) ... session.failure says what was wrong ...
+//
+// Nothing is timed here; a failure of any step is kept, the first one, and the later steps become no-ops, except that
+// bench_session_end always gives everything back.
+#ifndef TIDEMARK_BENCH_SESSION_H
+#define TIDEMARK_BENCH_SESSION_H
+
+#include "allocator/allocator.h"
+#include "base/thread.h"
+#include "bench/pattern.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define BENCH_SESSION_THREAD_COUNT_MAX 2
+
+// A subject of measurement.
+struct bench_subject {
+    const char *name;
+    enum base_status (*create)(struct allocator **allocator);
+    bool has_cache;     // a warmed pair or window must not reach the device
+    uint64_t warm_up_count_max; // iterations before the clock starts: one that caches nothing needs few
+};
+
+enum bench_streams { BENCH_STREAMS_ONE, BENCH_STREAMS_OWN }; // for all threads, or for each
+
+struct bench_session_setup {
+    const struct bench_subject *subject;
+    const struct bench_pattern *pattern;
+    int thread_count; // 1 or 2
+    enum bench_streams streams;
+    bool checked; // compare every block of some thousand iterations with all live ones first: slow
+};
+
+struct bench_session {
+    struct bench_session_setup setup;
+    struct allocator *allocator;
+    cudaStream_t streams[BENCH_SESSION_THREAD_COUNT_MAX]; // NULL: the default stream
+    struct bench_user users[BENCH_SESSION_THREAD_COUNT_MAX];
+    int user_count;              // begun ones
+    int64_t device_malloc_count; // before the run
+    bool ran;
+    bool failed;
+    char failure[512];
+
+    // The second thread: it runs users[1] whenever `go` rises. The counters are handed over with release and acquire.
+    struct base_thread thread;
+    bool thread_started;
+    uint64_t count; // iterations of the next run; UINT64_MAX: leave
+    bool second_failed;
+    char second_failure[512];
+    atomic_uint go, done;
+};
+
+// Makes allocator, streams, users and the second thread, and warms up. False: see failure; bench_session_end is due all the same.
+bool bench_session_begin(struct bench_session *session, const struct bench_session_setup *setup);
+
+// COUNT iterations in each thread, from a common start to the end of the slower one.
+bool bench_session_run(struct bench_session *session, uint64_t count);
+
+// COUNT iterations of the first thread, each timed alone.
+bool bench_session_run_timed(struct bench_session *session, uint64_t count, struct base_histogram *histogram);
+
+// Checks the live blocks, gives everything back, looks for leaks, destroys. True: every step since begin went right. Sets
+// *device_malloc_count to the device's allocations during the runs.
+bool bench_session_end(struct bench_session *session, int64_t *device_malloc_count);
+
+#endif
