@@ -1,0 +1,29 @@
+// The frame of every CUDA call: lock, counting, planned faults, last error.
+//
+//     cudaError_t error = sim__call_begin(SIM_CALL_FREE);
+//     if (error == cudaSuccess)
+//         error = free_locked(pointer);
+//     return sim__call_end(SIM_CALL_FREE, error);
+//
+// Between the two the simulator's lock is held, unless the call comes from device work (a kernel or host function):
+// that is refused with cudaErrorNotPermitted and takes no lock.
+#ifndef TIDEMARK_SIMULATOR_CALL_H
+#define TIDEMARK_SIMULATOR_CALL_H
+
+#include "simulator/state.h"
+
+// For calls that are not among the counted kinds.
+#define SIM__CALL_OTHER SIM_CALL_KIND_COUNT
+
+// Anything but cudaSuccess is what the call must end with.
+cudaError_t sim__call_begin(enum sim_call call);
+// Records ERROR as the thread's last error as CUDA would; returns it.
+cudaError_t sim__call_end(enum sim_call call, cudaError_t error);
+
+// Forgets counts and faults.
+void sim__call_reset(void);
+
+// The thread's current device.
+static inline struct sim__device *sim__device_current(void) { return &sim__state.devices[sim__thread()->device]; }
+
+#endif

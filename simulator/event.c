@@ -1,0 +1,147 @@
+// Events. An event covers a position in a stream, so asking whether it is complete compares two numbers; recording
+// it again, or destroying it, changes nothing for those who already wait for the old position.
+#include "simulator/call.h"
+#include "simulator/engine.h"
+#include "simulator/stream.h"
+
+#define EVENT_FLAGS (cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess)
+
+static cudaError_t event_resolve(cudaEvent_t handle, struct sim__event **event) {
+    *event = sim__handle_find(&sim__state.events, (uint64_t)(uintptr_t)handle);
+    if (*event != NULL)
+        return cudaSuccess;
+    return sim__handle_was_taken(&sim__state.events, (uint64_t)(uintptr_t)handle) ? cudaErrorContextIsDestroyed
+                                                                                 : cudaErrorInvalidResourceHandle;
+}
+
+static cudaError_t create_locked(cudaEvent_t *handle, unsigned int flags) {
+    if (handle == NULL || (flags & ~(unsigned int)EVENT_FLAGS) != 0)
+        return cudaErrorInvalidValue;
+    if ((flags & cudaEventInterprocess) != 0 && (flags & cudaEventDisableTiming) == 0)
+        return cudaErrorInvalidValue;
+    struct sim__event *event = sim__handle_take(&sim__state.events);
+    if (event == NULL)
+        return cudaErrorMemoryAllocation;
+    event->device = sim__device_current()->index;
+    event->flags = flags;
+    event->recorded = false;
+    event->position = (struct sim__position){0};
+    *handle = (cudaEvent_t)(uintptr_t)event->slot.handle;
+    return cudaSuccess;
+}
+
+// The position is set first: the operation may run within the submission, and then stamps the event.
+static cudaError_t record_locked(cudaEvent_t event_handle, cudaStream_t stream_handle) {
+    struct sim__event *event;
+    struct sim__stream *stream;
+    cudaError_t error = event_resolve(event_handle, &event);
+    if (error == cudaSuccess)
+        error = sim__stream_resolve(stream_handle, &stream);
+    if (error != cudaSuccess)
+        return error;
+    if (event->device != stream->device)
+        return cudaErrorInvalidResourceHandle;
+    event->recorded = true;
+    event->position = (struct sim__position){stream, stream->submitted + 1};
+    const struct sim__operation operation = {.kind = SIM__OPERATION_RECORD, .event = event->slot.handle};
+    sim__engine_submit(stream, &operation, (struct sim__position){0});
+    return cudaSuccess;
+}
+
+static cudaError_t wait_locked(cudaStream_t stream_handle, cudaEvent_t event_handle, unsigned int flags) {
+    struct sim__event *event;
+    struct sim__stream *stream;
+    if (flags != cudaEventWaitDefault)
+        return cudaErrorInvalidValue;
+    cudaError_t error = event_resolve(event_handle, &event);
+    if (error == cudaSuccess)
+        error = sim__stream_resolve(stream_handle, &stream);
+    if (error == cudaSuccess && !sim__position_complete(event->position) && event->position.stream != stream) {
+        const struct sim__operation operation = {.kind = SIM__OPERATION_WAIT};
+        sim__engine_submit(stream, &operation, event->position);
+    }
+    return error;
+}
+
+static cudaError_t synchronize_locked(cudaEvent_t handle) {
+    struct sim__event *event;
+    cudaError_t error = event_resolve(handle, &event);
+    if (error != cudaSuccess)
+        return error;
+    const int device = event->device; // the wait can give the lock back
+    if (!sim__position_complete(event->position))
+        sim__engine_force(event->position);
+    return sim__state.devices[device].sticky_error;
+}
+
+static cudaError_t elapsed_locked(float *milliseconds, cudaEvent_t start_handle, cudaEvent_t end_handle) {
+    struct sim__event *start, *end;
+    if (milliseconds == NULL)
+        return cudaErrorInvalidValue;
+    cudaError_t error = event_resolve(start_handle, &start);
+    if (error == cudaSuccess)
+        error = event_resolve(end_handle, &end);
+    if (error != cudaSuccess)
+        return error;
+    if (((start->flags | end->flags) & cudaEventDisableTiming) != 0 || !start->recorded || !end->recorded ||
+        start->device != end->device)
+        return cudaErrorInvalidResourceHandle;
+    if (!sim__position_complete(start->position) || !sim__position_complete(end->position))
+        return cudaErrorNotReady;
+    *milliseconds = ((float)end->time_us - (float)start->time_us) / 1000.0f;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) {
+    cudaError_t error = sim__call_begin(SIM_CALL_EVENT_CREATE);
+    if (error == cudaSuccess)
+        error = create_locked(event, flags);
+    return sim__call_end(SIM_CALL_EVENT_CREATE, error);
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
+
+cudaError_t cudaEventDestroy(cudaEvent_t handle) {
+    struct sim__event *event;
+    cudaError_t error = sim__call_begin(SIM_CALL_EVENT_DESTROY);
+    if (error == cudaSuccess && (error = event_resolve(handle, &event)) == cudaSuccess)
+        sim__handle_give(&sim__state.events, event);
+    return sim__call_end(SIM_CALL_EVENT_DESTROY, error);
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    cudaError_t error = sim__call_begin(SIM_CALL_EVENT_RECORD);
+    if (error == cudaSuccess)
+        error = record_locked(event, stream);
+    return sim__call_end(SIM_CALL_EVENT_RECORD, error);
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t handle) {
+    struct sim__event *event;
+    cudaError_t error = sim__call_begin(SIM_CALL_EVENT_QUERY);
+    if (error == cudaSuccess && (error = event_resolve(handle, &event)) == cudaSuccess &&
+        !sim__position_complete(event->position))
+        error = cudaErrorNotReady;
+    return sim__call_end(SIM_CALL_EVENT_QUERY, error);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    cudaError_t error = sim__call_begin(SIM_CALL_EVENT_SYNCHRONIZE);
+    if (error == cudaSuccess)
+        error = synchronize_locked(event);
+    return sim__call_end(SIM_CALL_EVENT_SYNCHRONIZE, error);
+}
+
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end) {
+    cudaError_t error = sim__call_begin(SIM__CALL_OTHER);
+    if (error == cudaSuccess)
+        error = elapsed_locked(milliseconds, start, end);
+    return sim__call_end(SIM__CALL_OTHER, error);
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
+    cudaError_t error = sim__call_begin(SIM_CALL_STREAM_WAIT_EVENT);
+    if (error == cudaSuccess)
+        error = wait_locked(stream, event, flags);
+    return sim__call_end(SIM_CALL_STREAM_WAIT_EVENT, error);
+}

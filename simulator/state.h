@@ -1,0 +1,115 @@
+// What the simulated machine consists of, for the files of this room: its devices, streams and events, behind
+// one lock. A CUDA call takes the lock at its start and gives it back at its end (call.h); kernels and
+// host functions run without it. No other lock is taken while it is held.
+//
+// Names with sim__ are linked but internal to simulator/.
+#ifndef TIDEMARK_SIMULATOR_STATE_H
+#define TIDEMARK_SIMULATOR_STATE_H
+
+#include "base/thread.h"
+#include "simulator/handle.h"
+#include "simulator/range_tree.h"
+#include "simulator/sim.h"
+
+struct sim__operation; // engine.h
+
+// A point in a stream: complete when all of the stream's operations up to this sequence number are. Streams never
+// restart their numbers, so a position stays meaningful when its stream is long gone.
+struct sim__position {
+    struct sim__stream *stream; // NULL: always complete
+    uint64_t sequence;
+};
+
+struct sim__stream {
+    struct sim__handle_slot slot;
+    int device;
+    unsigned int flags;
+    int priority;
+    bool legacy;    // the legacy default stream of its device
+    bool held;      // sim_stream_hold
+    bool destroyed; // by the program, while work was pending
+    bool blocked;   // its first operation waits for one of another stream
+    bool running;   // a thread runs its first operation without the lock
+    bool offered;   // it stands in the schedule's queue
+
+    // Operations are numbered from 1. Pending ones, completed + 1 to submitted, stand in a ring.
+    uint64_t submitted;
+    uint64_t completed;
+    struct sim__operation *ring;
+    uint64_t ring_size; // a power of two, or 0
+
+    uint64_t legacy_seen;                     // the legacy stream's operation that this stream waited for last
+    uint64_t seen_by_legacy;                  // this stream's operation that the legacy stream waited for last
+    struct sim__stream *next_waiter;          // among the streams blocked by one operation
+    struct sim__stream *next_offered;         // in the schedule's queue
+    struct sim__stream *next_pending;         // among the device's streams with pending work
+    struct sim__stream **previous_pending;
+};
+
+struct sim__event {
+    struct sim__handle_slot slot;
+    int device;
+    unsigned int flags;
+    bool recorded;
+    struct sim__position position; // what it covers
+    uint64_t time_us;              // the device's clock when the position was reached
+};
+
+struct sim__device {
+    int index;
+    cudaError_t sticky_error; // after it every call of a thread whose current device this is fails alike
+    struct sim__stream *legacy;
+    struct sim__stream *pending; // streams with pending work
+    uint64_t clock_us;           // virtual time
+    uint32_t peers_enabled;      // bit D: access to device D was enabled
+
+    // Memory. Free physical memory is known by place only with numerics on.
+    uint64_t used_bytes;
+    uint64_t foreign_bytes;
+    int physical_file;
+    struct sim__range_tree physical_free;
+
+    // Addresses that this device chooses from.
+    uint64_t addresses_start;
+    uint64_t addresses_end;
+    uint64_t address_next;               // ascending
+    struct sim__range_tree address_free; // reused
+    uint64_t *queued_addresses;          // sim_next_address, first in first out
+    size_t queued_first, queued_count, queued_size;
+    bool addresses_chosen; // a queued address was used: ascending ones may meet it
+};
+
+struct sim__state {
+    struct base_mutex lock;
+    // A thread that must wait for an operation that another thread is running waits here.
+    struct base_condition operation_done;
+    int operation_waiters;
+
+    bool ready; // configured, by sim_configure or by the first call
+    struct sim_options options;
+    struct sim__device devices[SIM_DEVICE_COUNT_MAX];
+    struct sim__handle_table streams;
+    struct sim__handle_table events;
+    struct sim__range_tree segments;    // live device memory of all devices: struct sim__segment
+    struct sim__range_tree host_ranges; // page-locked host memory
+};
+
+extern struct sim__state sim__state;
+
+// What belongs to a host thread. It starts anew when the devices do.
+struct sim__thread {
+    uint64_t epoch;
+    int device;
+    cudaError_t last_error;
+    enum cudaStreamCaptureMode capture_mode;
+    int work_depth; // inside a kernel or host function
+    uint64_t streams[SIM_DEVICE_COUNT_MAX]; // handles of its per-thread default streams, 0 before the first use
+};
+struct sim__thread *sim__thread(void);
+
+// Configures from the environment if nothing did so far; a bad variable ends the program with one line and exit status 2.
+void sim__start_locked(void);
+// A host limit ends the program with one line and exit status 3; it must never look like a CUDA error.
+_Noreturn void sim__host_limit(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,276 @@
+// Streams: creation, lookup, and the calls that ask about or wait for one. The order between streams is the
+// engine's.
+#include "simulator/stream.h"
+
+#include "simulator/call.h"
+#include "simulator/engine.h"
+#include "simulator/schedule.h"
+
+#include <stdlib.h>
+
+// Lower is more urgent, as on current datacentre devices.
+#define PRIORITY_LEAST 0
+#define PRIORITY_GREATEST (-5)
+
+static struct sim__stream *stream_take(int device, unsigned int flags, int priority) {
+    struct sim__stream *stream = sim__handle_take(&sim__state.streams);
+    if (stream == NULL)
+        return NULL;
+    // A slot keeps its numbers from stream to stream: positions in an earlier one stay complete.
+    stream->device = device;
+    stream->flags = flags;
+    stream->priority = priority;
+    stream->legacy = stream->held = stream->destroyed = false;
+    stream->legacy_seen = 0;
+    stream->seen_by_legacy = stream->submitted;
+    return stream;
+}
+
+void sim__stream_start_device(struct sim__device *device) {
+    device->pending = NULL;
+    device->legacy = stream_take(device->index, cudaStreamDefault, PRIORITY_LEAST);
+    if (device->legacy == NULL)
+        sim__host_limit("out of host memory for the streams of device %d", device->index);
+    device->legacy->legacy = true;
+}
+
+void sim__streams_clear(void) {
+    sim__schedule_clear();
+    for (uint32_t i = 0; i < sim__state.streams.slot_count; ++i)
+        sim__engine_discard(sim__handle_slot_at(&sim__state.streams, i));
+    sim__handle_clear(&sim__state.streams);
+}
+
+static void stream_end(struct sim__stream *stream) {
+    stream->destroyed = true;
+    if (!sim__stream_pending(stream)) {
+        free(stream->ring);
+        stream->ring = NULL;
+        stream->ring_size = 0;
+        sim__handle_give(&sim__state.streams, stream);
+        return;
+    }
+    // Nobody can release it any more.
+    stream->held = false;
+    sim__engine_release(stream);
+}
+
+static cudaError_t thread_stream(struct sim__stream **stream) {
+    struct sim__thread *thread = sim__thread();
+    uint64_t *handle = &thread->streams[thread->device];
+    *stream = sim__handle_find(&sim__state.streams, *handle);
+    if (*stream == NULL) {
+        *stream = stream_take(thread->device, cudaStreamDefault, PRIORITY_LEAST);
+        if (*stream == NULL)
+            return cudaErrorMemoryAllocation;
+        *handle = (*stream)->slot.handle;
+    }
+    return cudaSuccess;
+}
+
+void sim__streams_leave(struct sim__thread *thread) {
+    for (int i = 0; i < SIM_DEVICE_COUNT_MAX; ++i) {
+        struct sim__stream *stream = sim__handle_find(&sim__state.streams, thread->streams[i]);
+        if (stream != NULL)
+            stream_end(stream);
+    }
+}
+
+cudaError_t sim__stream_resolve(cudaStream_t handle, struct sim__stream **stream) {
+    if (handle == NULL || handle == cudaStreamLegacy) {
+        *stream = sim__device_current()->legacy;
+        return cudaSuccess;
+    }
+    if (handle == cudaStreamPerThread)
+        return thread_stream(stream);
+    *stream = sim__handle_find(&sim__state.streams, (uint64_t)(uintptr_t)handle);
+    if (*stream != NULL && !(*stream)->destroyed)
+        return cudaSuccess;
+    return sim__handle_was_taken(&sim__state.streams, (uint64_t)(uintptr_t)handle) ? cudaErrorContextIsDestroyed
+                                                                                  : cudaErrorInvalidResourceHandle;
+}
+
+static cudaError_t create_locked(cudaStream_t *handle, unsigned int flags, int priority) {
+    if (handle == NULL || (flags & ~(unsigned int)cudaStreamNonBlocking) != 0)
+        return cudaErrorInvalidValue;
+    if (priority < PRIORITY_GREATEST)
+        priority = PRIORITY_GREATEST;
+    if (priority > PRIORITY_LEAST)
+        priority = PRIORITY_LEAST;
+    struct sim__stream *stream = stream_take(sim__device_current()->index, flags, priority);
+    if (stream == NULL)
+        return cudaErrorMemoryAllocation;
+    *handle = (cudaStream_t)(uintptr_t)stream->slot.handle;
+    return cudaSuccess;
+}
+
+static cudaError_t destroy_locked(cudaStream_t handle) {
+    if (handle == NULL || handle == cudaStreamLegacy || handle == cudaStreamPerThread)
+        return cudaErrorInvalidResourceHandle;
+    struct sim__stream *stream;
+    cudaError_t error = sim__stream_resolve(handle, &stream);
+    if (error == cudaSuccess)
+        stream_end(stream);
+    return error;
+}
+
+// The legacy stream stands for the blocking streams as well, even if nothing was enqueued in it.
+static cudaError_t synchronize_locked(cudaStream_t handle) {
+    struct sim__stream *stream;
+    cudaError_t error = sim__stream_resolve(handle, &stream);
+    if (error != cudaSuccess)
+        return error;
+    struct sim__device *device = &sim__state.devices[stream->device];
+    if (stream->legacy)
+        sim__engine_force_device(device, true);
+    else if (sim__stream_pending(stream))
+        sim__engine_force((struct sim__position){stream, stream->submitted});
+    return device->sticky_error;
+}
+
+static bool legacy_pending(const struct sim__device *device) {
+    for (const struct sim__stream *stream = device->pending; stream != NULL; stream = stream->next_pending)
+        if ((stream->flags & cudaStreamNonBlocking) == 0)
+            return true;
+    return false;
+}
+
+static cudaError_t query_locked(cudaStream_t handle) {
+    struct sim__stream *stream;
+    cudaError_t error = sim__stream_resolve(handle, &stream);
+    if (error != cudaSuccess)
+        return error;
+    const bool pending = stream->legacy ? legacy_pending(&sim__state.devices[stream->device])
+                                        : sim__stream_pending(stream);
+    return pending ? cudaErrorNotReady : cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned int flags, int priority) {
+    cudaError_t error = sim__call_begin(SIM_CALL_STREAM_CREATE);
+    if (error == cudaSuccess)
+        error = create_locked(stream, flags, priority);
+    return sim__call_end(SIM_CALL_STREAM_CREATE, error);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags) {
+    return cudaStreamCreateWithPriority(stream, flags, PRIORITY_LEAST);
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t *stream) { return cudaStreamCreateWithFlags(stream, cudaStreamDefault); }
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    cudaError_t error = sim__call_begin(SIM_CALL_STREAM_DESTROY);
+    if (error == cudaSuccess)
+        error = destroy_locked(stream);
+    return sim__call_end(SIM_CALL_STREAM_DESTROY, error);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    cudaError_t error = sim__call_begin(SIM_CALL_STREAM_SYNCHRONIZE);
+    if (error == cudaSuccess)
+        error = synchronize_locked(stream);
+    return sim__call_end(SIM_CALL_STREAM_SYNCHRONIZE, error);
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+    cudaError_t error = sim__call_begin(SIM_CALL_STREAM_QUERY);
+    if (error == cudaSuccess)
+        error = query_locked(stream);
+    return sim__call_end(SIM_CALL_STREAM_QUERY, error);
+}
+
+// The stream for a question whose answer goes to OUT.
+static cudaError_t resolve_for(const void *out, cudaStream_t handle, struct sim__stream **stream) {
+    return out == NULL ? cudaErrorInvalidValue : sim__stream_resolve(handle, stream);
+}
+
+cudaError_t cudaStreamGetFlags(cudaStream_t handle, unsigned int *flags) {
+    struct sim__stream *stream;
+    cudaError_t error = sim__call_begin(SIM__CALL_OTHER);
+    if (error == cudaSuccess && (error = resolve_for(flags, handle, &stream)) == cudaSuccess)
+        *flags = stream->flags;
+    return sim__call_end(SIM__CALL_OTHER, error);
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t handle, int *priority) {
+    struct sim__stream *stream;
+    cudaError_t error = sim__call_begin(SIM__CALL_OTHER);
+    if (error == cudaSuccess && (error = resolve_for(priority, handle, &stream)) == cudaSuccess)
+        *priority = stream->priority;
+    return sim__call_end(SIM__CALL_OTHER, error);
+}
+
+cudaError_t cudaStreamGetDevice(cudaStream_t handle, int *device) {
+    struct sim__stream *stream;
+    cudaError_t error = sim__call_begin(SIM__CALL_OTHER);
+    if (error == cudaSuccess && (error = resolve_for(device, handle, &stream)) == cudaSuccess)
+        *device = stream->device;
+    return sim__call_end(SIM__CALL_OTHER, error);
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t handle, enum cudaStreamCaptureStatus *status) {
+    struct sim__stream *stream;
+    cudaError_t error = sim__call_begin(SIM__CALL_OTHER);
+    if (error == cudaSuccess && (error = resolve_for(status, handle, &stream)) == cudaSuccess)
+        *status = cudaStreamCaptureStatusNone;
+    return sim__call_end(SIM__CALL_OTHER, error);
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) {
+    cudaError_t error = sim__call_begin(SIM__CALL_OTHER);
+    if (error == cudaSuccess && (mode == NULL || (unsigned)*mode > cudaStreamCaptureModeRelaxed))
+        error = cudaErrorInvalidValue;
+    if (error == cudaSuccess) {
+        struct sim__thread *thread = sim__thread();
+        const enum cudaStreamCaptureMode former = thread->capture_mode;
+        thread->capture_mode = *mode;
+        *mode = former;
+    }
+    return sim__call_end(SIM__CALL_OTHER, error);
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least_priority, int *greatest_priority) {
+    cudaError_t error = sim__call_begin(SIM__CALL_OTHER);
+    if (error == cudaSuccess) {
+        if (least_priority != NULL)
+            *least_priority = PRIORITY_LEAST;
+        if (greatest_priority != NULL)
+            *greatest_priority = PRIORITY_GREATEST;
+    }
+    return sim__call_end(SIM__CALL_OTHER, error);
+}
+
+static struct sim__stream *stream_checked(cudaStream_t handle) {
+    struct sim__stream *stream;
+    sim__start_locked();
+    BASE_CHECK_EQ(sim__stream_resolve(handle, &stream), cudaSuccess);
+    return stream;
+}
+
+void sim_stream_hold(cudaStream_t handle, bool held) {
+    base_mutex_lock(&sim__state.lock);
+    struct sim__stream *stream = stream_checked(handle);
+    stream->held = held;
+    if (!held)
+        sim__engine_release(stream);
+    base_mutex_unlock(&sim__state.lock);
+}
+
+uint64_t sim_stream_run(cudaStream_t handle, uint64_t count) {
+    base_mutex_lock(&sim__state.lock);
+    struct sim__stream *stream = stream_checked(handle);
+    uint64_t ran = 0;
+    while (ran < count && sim__engine_step(stream))
+        ++ran;
+    sim__engine_run_ready();
+    base_mutex_unlock(&sim__state.lock);
+    return ran;
+}
+
+uint64_t sim_stream_pending(cudaStream_t handle) {
+    base_mutex_lock(&sim__state.lock);
+    const struct sim__stream *stream = stream_checked(handle);
+    const uint64_t pending = stream->submitted - stream->completed;
+    base_mutex_unlock(&sim__state.lock);
+    return pending;
+}

@@ -1,0 +1,18 @@
+// Streams as the program names them: handles, default streams, threads' own streams.
+// All functions need the simulator's lock.
+#ifndef TIDEMARK_SIMULATOR_STREAM_H
+#define TIDEMARK_SIMULATOR_STREAM_H
+
+#include "simulator/state.h"
+
+// The stream that HANDLE means in this thread: 0 and 1 the current device's legacy stream, 2 the thread's own.
+// cudaErrorContextIsDestroyed if it was destroyed, cudaErrorInvalidResourceHandle if it never was one.
+cudaError_t sim__stream_resolve(cudaStream_t handle, struct sim__stream **stream);
+// Makes the legacy default stream of DEVICE.
+void sim__stream_start_device(struct sim__device *device);
+// Drops all streams and what is pending in them.
+void sim__streams_clear(void);
+// The thread ends: so do its default streams.
+void sim__streams_leave(struct sim__thread *thread);
+
+#endif
