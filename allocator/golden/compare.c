@@ -21,7 +21,8 @@ static bool agree_through(const char *recorded, const char *replayed, const char
     const char *end = strstr(recorded, marker);
     if (end == NULL) return false;
     const size_t length = (size_t)(end - recorded) + strlen(marker);
-    return strncmp(recorded, replayed, length) == 0 && strcmp(calls_of(recorded), calls_of(replayed)) == 0;
+    return strncmp(recorded, replayed, length) == 0 &&
+           strcmp(calls_of(recorded), calls_of(replayed)) == 0;
 }
 
 static bool counts_agree(const char *recorded, const char *replayed) {
@@ -30,12 +31,14 @@ static bool counts_agree(const char *recorded, const char *replayed) {
     const char *const format = "counts = query=%" SCNu64 "%n";
     if (sscanf(recorded, format, &recorded_queries, &recorded_length) != 1) return false;
     if (sscanf(replayed, format, &replayed_queries, &replayed_length) != 1) return false;
-    return replayed_queries <= recorded_queries && strcmp(recorded + recorded_length, replayed + replayed_length) == 0;
+    return replayed_queries <= recorded_queries &&
+           strcmp(recorded + recorded_length, replayed + replayed_length) == 0;
 }
 
 bool golden_lines_agree(const char *recorded, const char *replayed) {
     if (strcmp(recorded, replayed) == 0 || counts_agree(recorded, replayed)) return true;
-    if (agree_through(recorded, replayed, "= error c10::AcceleratorError CUDA error: ")) return true;
+    if (agree_through(recorded, replayed, "= error c10::AcceleratorError CUDA error: "))
+        return true;
     if (agree_through(recorded, replayed, "error = CUDA error: ")) return true;
     return agree_through(recorded, replayed, " INTERNAL ASSERT FAILED at ");
 }
@@ -46,16 +49,18 @@ static void result_fail(struct golden_result *result, enum base_status status, s
     snprintf(result->reason, sizeof result->reason, "%s", base_status_message());
 }
 
-static void result_differ(struct golden_result *result, size_t line_number, const char *recorded, const char *replayed) {
+static void result_differ(struct golden_result *result, size_t line_number, const char *recorded,
+                          const char *replayed) {
     result->verdict = GOLDEN_DIFFERS;
     result->line_number = line_number;
     snprintf(result->recorded, sizeof result->recorded, "%s", recorded);
     snprintf(result->replayed, sizeof result->replayed, "%s", replayed);
 }
 
-// Compares the lines FIRST to END of the log, one operation with its details, with what was replayed.
-static bool compare_lines(struct golden_result *result, const struct golden_log *log, size_t first, size_t end,
-                          char *replayed) {
+// Compares the lines FIRST to END of the log, one operation with its details, with what was
+// replayed.
+static bool compare_lines(struct golden_result *result, const struct golden_log *log, size_t first,
+                          size_t end, char *replayed) {
     for (size_t index = first; index < end || *replayed != '\0'; index++) {
         char *line_end = strchr(replayed, '\n');
         if (line_end != NULL) *line_end = '\0';
@@ -63,7 +68,9 @@ static bool compare_lines(struct golden_result *result, const struct golden_log 
         const char *recorded = is_recorded ? log->lines[index].text : NO_LINE;
         const char *got = line_end != NULL ? replayed : NO_LINE;
         if (!golden_lines_agree(recorded, got)) {
-            result_differ(result, is_recorded ? log->lines[index].number : log->lines[end - 1].number + 1, recorded, got);
+            result_differ(result,
+                          is_recorded ? log->lines[index].number : log->lines[end - 1].number + 1,
+                          recorded, got);
             return false;
         }
         result->line_count++;
@@ -72,9 +79,10 @@ static bool compare_lines(struct golden_result *result, const struct golden_log 
     return true;
 }
 
-// Performs the operation at line INDEX and compares; returns the index of the next operation, 0 to stop.
-static size_t compare_operation(struct golden_result *result, const struct golden_log *log, size_t index,
-                                struct golden_session *session) {
+// Performs the operation at line INDEX and compares; returns the index of the next operation, 0 to
+// stop.
+static size_t compare_operation(struct golden_result *result, const struct golden_log *log,
+                                size_t index, struct golden_session *session) {
     size_t end = index + 1;
     while (end < log->line_count && golden_line_is_detail(log->lines[end].text)) end++;
 
@@ -97,14 +105,16 @@ static size_t compare_operation(struct golden_result *result, const struct golde
     return agrees ? end : 0;
 }
 
-static void compare_log(struct golden_result *result, const struct golden_log *log, const struct golden_subject *subject) {
+static void compare_log(struct golden_result *result, const struct golden_log *log,
+                        const struct golden_subject *subject) {
     if (log->environment != NULL) {
         base_status_set(BASE_UNSUPPORTED, "needs \"%s\" in the environment", log->environment);
         result_fail(result, BASE_UNSUPPORTED, 0);
         return;
     }
     struct golden_session *session;
-    const enum base_status status = golden_session_create(subject, log->config, log->capacity_bytes, &session);
+    const enum base_status status =
+        golden_session_create(subject, log->config, log->capacity_bytes, &session);
     if (status != BASE_OK) {
         result_fail(result, status, 0);
         return;
@@ -117,8 +127,10 @@ static void compare_log(struct golden_result *result, const struct golden_log *l
     golden_session_destroy(session);
 }
 
-void golden_compare(const char *path, const struct golden_subject *subject, struct golden_result *result) {
-    *result = (struct golden_result){.path = path, .subject_name = subject->name, .verdict = GOLDEN_AGREES};
+void golden_compare(const char *path, const struct golden_subject *subject,
+                    struct golden_result *result) {
+    *result = (struct golden_result){
+        .path = path, .subject_name = subject->name, .verdict = GOLDEN_AGREES};
     struct golden_log log;
     const enum base_status status = golden_log_read(path, &log);
     if (status != BASE_OK) {
@@ -145,14 +157,17 @@ void golden_result_print(const struct golden_result *result, FILE *output) {
         return;
     }
     print_name(result->path, output);
-    if (result->verdict == GOLDEN_AGREES) fprintf(output, ": %zu lines agree\n", result->line_count);
+    if (result->verdict == GOLDEN_AGREES)
+        fprintf(output, ": %zu lines agree\n", result->line_count);
     if (result->verdict == GOLDEN_UNSUPPORTED) {
         fprintf(output, ": not compared: %s", result->reason);
         if (result->line_number > 0) fprintf(output, " (line %zu)", result->line_number);
         fputc('\n', output);
     }
     if (result->verdict == GOLDEN_DIFFERS)
-        fprintf(output, ": DIFFERS after %zu lines that agree\n  at        %s:%zu\n  recorded  %s\n  %-8s  %s\n",
-                result->line_count, result->path, result->line_number, result->recorded, result->subject_name,
-                result->replayed);
+        fprintf(output,
+                ": DIFFERS after %zu lines that agree\n  at        %s:%zu\n  recorded  %s\n  %-8s  "
+                "%s\n",
+                result->line_count, result->path, result->line_number, result->recorded,
+                result->subject_name, result->replayed);
 }

@@ -26,19 +26,21 @@ struct golden_result {
     enum golden_verdict verdict;
     size_t line_count;  // lines that agreed, up to the first difference
     size_t line_number; // of the first difference, in the file
-    char recorded[GOLDEN_LINE_LENGTH_MAX], replayed[GOLDEN_LINE_LENGTH_MAX]; // the two lines that differ
-    char reason[BASE_STATUS_MESSAGE_SIZE];                                   // what is needed, or what is wrong
+    char recorded[GOLDEN_LINE_LENGTH_MAX],
+        replayed[GOLDEN_LINE_LENGTH_MAX];  // the two lines that differ
+    char reason[BASE_STATUS_MESSAGE_SIZE]; // what is needed, or what is wrong
 };
 
 // Never fails as a call: whatever happens is in the result.
-void golden_compare(const char *path, const struct golden_subject *subject, struct golden_result *result);
+void golden_compare(const char *path, const struct golden_subject *subject,
+                    struct golden_result *result);
 
 // One line, or four for a difference: file, line number and both lines.
 void golden_result_print(const struct golden_result *result, FILE *output);
 
-// Whether a line that was replayed says what was recorded. Equal text does; besides, where the format leaves freedom:
-// `counts` with no more event queries than recorded, a CUDA error in other words of the driver, and
-// an internal assert in another file or line.
+// Whether a line that was replayed says what was recorded. Equal text does; besides, where the
+// format leaves freedom: `counts` with no more event queries than recorded, a CUDA error in other
+// words of the driver, and an internal assert in another file or line.
 bool golden_lines_agree(const char *recorded, const char *replayed);
 
 #endif

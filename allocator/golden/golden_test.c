@@ -6,12 +6,14 @@ static const char *const logs[] = {GOLDEN_LOGS};
 static const char *const stream_logs[] = {GOLDEN_STREAM_LOGS};
 
 static void caching_allocator_agrees_with_every_line_recorded_from_pytorch(void) {
-    golden_logs_check(&golden_subject_caching, logs, sizeof logs / sizeof logs[0], GOLDEN_LOG_COUNT, GOLDEN_LINE_COUNT);
+    golden_logs_check(&golden_subject_caching, logs, sizeof logs / sizeof logs[0], GOLDEN_LOG_COUNT,
+                      GOLDEN_LINE_COUNT);
 }
 
 static void caching_allocator_agrees_on_record_stream_and_device_faults(void) {
-    golden_logs_check(&golden_subject_caching, stream_logs, sizeof stream_logs / sizeof stream_logs[0],
-                      GOLDEN_STREAM_LOG_COUNT, GOLDEN_STREAM_LINE_COUNT);
+    golden_logs_check(&golden_subject_caching, stream_logs,
+                      sizeof stream_logs / sizeof stream_logs[0], GOLDEN_STREAM_LOG_COUNT,
+                      GOLDEN_STREAM_LINE_COUNT);
 }
 
 int main(void) {

@@ -19,8 +19,8 @@ struct golden_line {
 };
 
 struct golden_log {
-    const char *path; // as given: it must outlive the log
-    char *data;       // what the lines point into
+    const char *path;          // as given: it must outlive the log
+    char *data;                // what the lines point into
     struct golden_line *lines; // all but comments, headers and empty lines
     size_t line_count;
 
@@ -37,8 +37,8 @@ void golden_log_deinit(struct golden_log *log);
 // A detail line belongs to the operation before it: one letter and a blank.
 bool golden_line_is_detail(const char *text);
 
-// How long the operation is that an operation's line begins with, up to " = " (the outcome may be empty: then " =" ends the
-// line). False if the line is none.
+// How long the operation is that an operation's line begins with, up to " = " (the outcome may be
+// empty: then " =" ends the line). False if the line is none.
 bool golden_line_operation(const char *text, size_t *length);
 
 // Parses decimal digits and nothing else.

@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-void golden_logs_check(const struct golden_subject *subject, const char *const *names, size_t name_count,
-                       size_t log_count, size_t line_count) {
+void golden_logs_check(const struct golden_subject *subject, const char *const *names,
+                       size_t name_count, size_t log_count, size_t line_count) {
     size_t agreed_logs = 0, agreed_lines = 0;
     for (size_t index = 0; index < name_count; index++) {
         static struct golden_result result;

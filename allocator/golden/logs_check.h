@@ -4,9 +4,9 @@
 
 #include "allocator/golden/subject.h"
 
-// Replays testdata/NAME.log for each of the names and prints each result; aborts unless LOG_COUNT logs agree with
-// LINE_COUNT lines in all.
-void golden_logs_check(const struct golden_subject *subject, const char *const *names, size_t name_count,
-                       size_t log_count, size_t line_count);
+// Replays testdata/NAME.log for each of the names and prints each result; aborts unless LOG_COUNT
+// logs agree with LINE_COUNT lines in all.
+void golden_logs_check(const struct golden_subject *subject, const char *const *names,
+                       size_t name_count, size_t log_count, size_t line_count);
 
 #endif

@@ -1,7 +1,8 @@
-// The model's requests: malloc, free, record_stream, empty_cache, in the order of the contract's steps.
+// The model's requests: malloc, free, record_stream, empty_cache, in the order of the contract's
+// steps.
 //
-// Every search is a walk over the one array of blocks. The order in which PyTorch's sets are walked (stream, size,
-// registration, address) is written once, in `precedes`.
+// Every search is a walk over the one array of blocks. The order in which PyTorch's sets are walked
+// (stream, size, registration, address) is written once, in `precedes`.
 #include "allocator/golden/model.h"
 
 #include "allocator/golden/model_internal.h"
@@ -12,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SMALL_LIMIT BASE_MIB
-#define MIN_BLOCK ((size_t)512)
+#define SMALL_LIMIT   BASE_MIB
+#define MIN_BLOCK     ((size_t)512)
 #define REQUEST_LIMIT ((size_t)1 << 60)
-#define NONE SIZE_MAX
+#define NONE          SIZE_MAX
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Statistics.
 
 static void stat_change(struct allocator_stat *stat, int64_t by) {
@@ -27,14 +28,17 @@ static void stat_change(struct allocator_stat *stat, int64_t by) {
     if (by < 0) stat->freed -= by;
 }
 
-static void family_change(struct allocator_stat family[ALLOCATOR_STAT_KIND_COUNT], bool small, int64_t by) {
+static void family_change(struct allocator_stat family[ALLOCATOR_STAT_KIND_COUNT], bool small,
+                          int64_t by) {
     stat_change(&family[ALLOCATOR_STAT_ALL], by);
     stat_change(&family[small ? ALLOCATOR_STAT_SMALL_POOL : ALLOCATOR_STAT_LARGE_POOL], by);
 }
 
-static bool is_oversize(const struct model *model, size_t size) { return size >= model->settings.max_split_size; }
+static bool is_oversize(const struct model *model, size_t size) {
+    return size >= model->settings.max_split_size;
+}
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // The array of blocks.
 
 static void *array_grow(void *items, size_t count, size_t *capacity, size_t item_size) {
@@ -46,15 +50,18 @@ static void *array_grow(void *items, size_t count, size_t *capacity, size_t item
 }
 
 static void block_insert(struct model *model, size_t index, const struct model_block *block) {
-    model->blocks = array_grow(model->blocks, model->block_count, &model->block_capacity, sizeof *model->blocks);
-    memmove(&model->blocks[index + 1], &model->blocks[index], (model->block_count - index) * sizeof *model->blocks);
+    model->blocks = array_grow(model->blocks, model->block_count, &model->block_capacity,
+                               sizeof *model->blocks);
+    memmove(&model->blocks[index + 1], &model->blocks[index],
+            (model->block_count - index) * sizeof *model->blocks);
     model->blocks[index] = *block;
     model->block_count++;
 }
 
 static void block_remove(struct model *model, size_t index) {
     model->block_count--;
-    memmove(&model->blocks[index], &model->blocks[index + 1], (model->block_count - index) * sizeof *model->blocks);
+    memmove(&model->blocks[index], &model->blocks[index + 1],
+            (model->block_count - index) * sizeof *model->blocks);
 }
 
 static size_t block_find(const struct model *model, uint64_t address) {
@@ -63,13 +70,17 @@ static size_t block_find(const struct model *model, uint64_t address) {
     return NONE;
 }
 
-static bool is_free(const struct model_block *block) { return !block->allocated && block->event_count == 0; }
-static bool is_split(const struct model *model, size_t index) { return model__neighbour_count(model, index) > 0; }
+static bool is_free(const struct model_block *block) {
+    return !block->allocated && block->event_count == 0;
+}
+static bool is_split(const struct model *model, size_t index) {
+    return model__neighbour_count(model, index) > 0;
+}
 
 // What a walk over free blocks asks for; a zero field asks for nothing.
 struct filter {
-    bool small;         // which pool
-    bool any_stream;    // else only this stream
+    bool small;      // which pool
+    bool any_stream; // else only this stream
     unsigned stream;
     size_t size_min;
     double age_min;     // turns of the pool since the block became free
@@ -81,7 +92,8 @@ static bool matches(const struct model *model, size_t index, const struct filter
     if (!is_free(block) || block->small != filter->small) return false;
     if (!filter->any_stream && block->stream != filter->stream) return false;
     if (block->size < filter->size_min) return false;
-    if ((double)(model->free_block_calls[block->small] - block->gc_base) < filter->age_min) return false;
+    if ((double)(model->free_block_calls[block->small] - block->gc_base) < filter->age_min)
+        return false;
     return !filter->whole_segment || !is_split(model, index);
 }
 
@@ -95,7 +107,8 @@ static bool precedes(const struct model_block *a, const struct model_block *b) {
 static size_t first_match(const struct model *model, const struct filter *filter) {
     size_t best = NONE;
     for (size_t index = 0; index < model->block_count; index++)
-        if (matches(model, index, filter) && (best == NONE || precedes(&model->blocks[index], &model->blocks[best])))
+        if (matches(model, index, filter) &&
+            (best == NONE || precedes(&model->blocks[index], &model->blocks[best])))
             best = index;
     return best;
 }
@@ -103,19 +116,21 @@ static size_t first_match(const struct model *model, const struct filter *filter
 static size_t last_match(const struct model *model, const struct filter *filter) {
     size_t best = NONE;
     for (size_t index = 0; index < model->block_count; index++)
-        if (matches(model, index, filter) && (best == NONE || precedes(&model->blocks[best], &model->blocks[index])))
+        if (matches(model, index, filter) &&
+            (best == NONE || precedes(&model->blocks[best], &model->blocks[index])))
             best = index;
     return best;
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Completed frees, and events that hold them up.
 
 // Takes the neighbour at OTHER into the block at INDEX if it is free; returns the bytes it brought.
 static size_t merge(struct model *model, size_t index, size_t other) {
     const struct model_block neighbour = model->blocks[other];
     if (!is_free(&neighbour) || neighbour.segment != model->blocks[index].segment) return 0;
-    if (neighbour.address < model->blocks[index].address) model->blocks[index].address = neighbour.address;
+    if (neighbour.address < model->blocks[index].address)
+        model->blocks[index].address = neighbour.address;
     model->blocks[index].size += neighbour.size;
     block_remove(model, other);
     return neighbour.size;
@@ -150,7 +165,8 @@ static void insert_events(struct model *model, size_t index) {
     struct model_block *block = &model->blocks[index];
     for (unsigned stream = 0; stream < MODEL_STREAM_MAX; stream++) {
         if ((block->stream_uses & 1u << stream) == 0) continue;
-        model->pending = array_grow(model->pending, model->pending_count, &model->pending_capacity, sizeof *model->pending);
+        model->pending = array_grow(model->pending, model->pending_count, &model->pending_capacity,
+                                    sizeof *model->pending);
         model->pending[model->pending_count++] = (struct model_pending){
             .event = model_device_event_record(&model->device, stream), .address = block->address};
         block->event_count++;
@@ -167,7 +183,8 @@ static size_t oldest_pending(const struct model *model, unsigned stream) {
 static void finish_pending(struct model *model, size_t index) {
     const uint64_t address = model->pending[index].address;
     model->pending_count--;
-    memmove(&model->pending[index], &model->pending[index + 1], (model->pending_count - index) * sizeof *model->pending);
+    memmove(&model->pending[index], &model->pending[index + 1],
+            (model->pending_count - index) * sizeof *model->pending);
     model_device_event_release(&model->device);
     const size_t block = block_find(model, address);
     BASE_CHECK_NE(block, NONE);
@@ -191,7 +208,7 @@ static void synchronize_and_free_events(struct model *model) {
         }
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Segments: back to the device, and new ones.
 
 static void release_block(struct model *model, size_t index) {
@@ -209,19 +226,24 @@ static void release_block(struct model *model, size_t index) {
 static void release_cached_blocks(struct model *model) {
     synchronize_and_free_events(model);
     for (int small = 0; small <= 1; small++) {
-        const struct filter filter = {.small = small != 0, .any_stream = true, .whole_segment = true};
-        for (size_t index; (index = first_match(model, &filter)) != NONE;) release_block(model, index);
+        const struct filter filter = {
+            .small = small != 0, .any_stream = true, .whole_segment = true};
+        for (size_t index; (index = first_match(model, &filter)) != NONE;)
+            release_block(model, index);
     }
 }
 
-// Gives oversize blocks of the stream back until a segment of the wanted size may fit; false if they do not suffice.
-// PyTorch does not look whether such a block is split, which only a max_split_size lowered at run time brings about: a fault
-// (memory in use goes back to the device). Here a split block is no candidate.
-static bool release_available_cached_blocks(struct model *model, size_t rounded, unsigned stream, bool small) {
+// Gives oversize blocks of the stream back until a segment of the wanted size may fit; false if
+// they do not suffice. PyTorch does not look whether such a block is split, which only a
+// max_split_size lowered at run time brings about: a fault (memory in use goes back to the device).
+// Here a split block is no candidate.
+static bool release_available_cached_blocks(struct model *model, size_t rounded, unsigned stream,
+                                            bool small) {
     const size_t limit = model->settings.max_split_size;
     if (limit == MODEL_UNLIMITED) return false;
     const size_t wanted = rounded < limit ? limit : rounded;
-    struct filter filter = {.small = small, .stream = stream, .size_min = wanted, .whole_segment = true};
+    struct filter filter = {
+        .small = small, .stream = stream, .size_min = wanted, .whole_segment = true};
     const size_t single = first_match(model, &filter);
     if (single != NONE) {
         release_block(model, single);
@@ -236,7 +258,9 @@ static bool release_available_cached_blocks(struct model *model, size_t rounded,
     return released >= wanted;
 }
 
-static bool collects_garbage(const struct model *model) { return model->limited && model->settings.gc_threshold > 0; }
+static bool collects_garbage(const struct model *model) {
+    return model->limited && model->settings.gc_threshold > 0;
+}
 
 static void collect_garbage(struct model *model) {
     const uint64_t threshold = (uint64_t)(model->settings.gc_threshold * (double)model->allowed);
@@ -267,17 +291,23 @@ static enum base_status device_error(int code) {
     return base_status_set(BASE_CUDA, "CUDA error: cudaMalloc failed with code %d", code);
 }
 
-// Takes a segment from the device; its one block comes last in the array. BASE_OUT_OF_MEMORY without a sentence.
-static enum base_status alloc_block(struct model *model, size_t segment_size, unsigned stream, bool small, bool is_retry) {
+// Takes a segment from the device; its one block comes last in the array. BASE_OUT_OF_MEMORY
+// without a sentence.
+static enum base_status alloc_block(struct model *model, size_t segment_size, unsigned stream,
+                                    bool small, bool is_retry) {
     if (is_retry) model->stats.num_alloc_retries++;
-    if (model->limited && model->total_allocated + segment_size > model->allowed) return BASE_OUT_OF_MEMORY;
+    if (model->limited && model->total_allocated + segment_size > model->allowed)
+        return BASE_OUT_OF_MEMORY;
     uint64_t address = 0;
     const int code = model_device_malloc(&model->device, segment_size, &address);
     if (code == cudaErrorMemoryAllocation) return BASE_OUT_OF_MEMORY;
     if (code != 0) return device_error(code);
 
-    const struct model_block block = {
-        .address = address, .size = segment_size, .stream = stream, .segment = model->segment_count++, .small = small};
+    const struct model_block block = {.address = address,
+                                      .size = segment_size,
+                                      .stream = stream,
+                                      .segment = model->segment_count++,
+                                      .small = small};
     block_insert(model, model->block_count, &block);
     model->total_allocated += segment_size;
     model->stats.num_device_alloc++;
@@ -293,17 +323,19 @@ static enum base_status grow(struct model *model, size_t rounded, unsigned strea
     const size_t segment_size = model__segment_size(&model->settings, rounded);
     if (collects_garbage(model)) collect_garbage(model);
     enum base_status status = alloc_block(model, segment_size, stream, small, false);
-    if (status == BASE_OUT_OF_MEMORY && release_available_cached_blocks(model, rounded, stream, small))
+    if (status == BASE_OUT_OF_MEMORY &&
+        release_available_cached_blocks(model, rounded, stream, small))
         status = alloc_block(model, segment_size, stream, small, false);
     if (status == BASE_OUT_OF_MEMORY) {
         release_cached_blocks(model);
         status = alloc_block(model, segment_size, stream, small, true);
     }
-    if (status == BASE_OUT_OF_MEMORY) return model__out_of_memory(model, rounded, segment_size, stream);
+    if (status == BASE_OUT_OF_MEMORY)
+        return model__out_of_memory(model, rounded, segment_size, stream);
     return status;
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Requests.
 
 // The best fit, unless the oversize rules reject it.
@@ -314,7 +346,8 @@ static size_t get_free_block(struct model *model, size_t rounded, unsigned strea
     if (index == NONE) return NONE;
     const struct model_settings *settings = &model->settings;
     const size_t size = model->blocks[index].size, limit = settings->max_split_size;
-    const size_t surplus = settings->max_non_split_rounding != 0 ? settings->max_non_split_rounding : settings->large_segment_size;
+    const size_t surplus = settings->max_non_split_rounding != 0 ? settings->max_non_split_rounding
+                                                                 : settings->large_segment_size;
     if (rounded < limit && size >= limit) return NONE;
     if (rounded >= limit && size - rounded >= surplus) return NONE;
     return index;
@@ -326,20 +359,25 @@ static bool should_split(const struct model *model, size_t index, size_t rounded
     return rounded < model->settings.max_split_size && remaining > SMALL_LIMIT;
 }
 
-// Gives the block at INDEX to the program, split if it is much larger than needed; returns its address.
+// Gives the block at INDEX to the program, split if it is much larger than needed; returns its
+// address.
 static uint64_t hand_out(struct model *model, size_t index, size_t rounded, size_t requested) {
     struct allocator_stats *stats = &model->stats;
     const bool small = model->blocks[index].small;
     const bool was_split = is_split(model, index);
     if (should_split(model, index, rounded)) {
         struct model_block *tail = &model->blocks[index];
-        const struct model_block front = {.address = tail->address, .size = rounded, .stream = tail->stream,
-                                          .segment = tail->segment, .small = small};
+        const struct model_block front = {.address = tail->address,
+                                          .size = rounded,
+                                          .stream = tail->stream,
+                                          .segment = tail->segment,
+                                          .small = small};
         tail->address += rounded;
         tail->size -= rounded;
         tail->gc_base = model->free_block_calls[small];
         family_change(stats->inactive_split, small, was_split ? 0 : 1);
-        family_change(stats->inactive_split_bytes, small, was_split ? -(int64_t)rounded : (int64_t)tail->size);
+        family_change(stats->inactive_split_bytes, small,
+                      was_split ? -(int64_t)rounded : (int64_t)tail->size);
         block_insert(model, index, &front);
     } else if (was_split) {
         family_change(stats->inactive_split, small, -1);
@@ -363,8 +401,8 @@ static unsigned stream_number(cudaStream_t stream) {
     return (unsigned)(uintptr_t)stream;
 }
 
-static enum base_status model_malloc(struct allocator *allocator, int device, size_t size, cudaStream_t stream,
-                                     void **pointer) {
+static enum base_status model_malloc(struct allocator *allocator, int device, size_t size,
+                                     cudaStream_t stream, void **pointer) {
     (void)device;
     struct model *model = model_of(allocator);
     if (size == 0) {
@@ -372,7 +410,8 @@ static enum base_status model_malloc(struct allocator *allocator, int device, si
         return BASE_OK;
     }
     if (size >= REQUEST_LIMIT)
-        return base_status_set(BASE_OUT_OF_MEMORY, "CUDA out of memory. Tried to allocate more than 1EB memory.");
+        return base_status_set(BASE_OUT_OF_MEMORY,
+                               "CUDA out of memory. Tried to allocate more than 1EB memory.");
     process_events(model);
     const size_t rounded = model__round_size(&model->settings, size);
     const bool small = rounded <= SMALL_LIMIT;
@@ -405,7 +444,8 @@ static enum base_status model_free(struct allocator *allocator, void *pointer) {
     return BASE_OK;
 }
 
-static enum base_status model_record_stream(struct allocator *allocator, void *pointer, cudaStream_t stream) {
+static enum base_status model_record_stream(struct allocator *allocator, void *pointer,
+                                            cudaStream_t stream) {
     struct model *model = model_of(allocator);
     if (pointer == NULL) return BASE_OK;
     const size_t index = block_find(model, (uintptr_t)pointer);
@@ -428,7 +468,8 @@ enum base_status model_set_config(struct allocator *allocator, const char *confi
 enum base_status model_set_memory_fraction(struct allocator *allocator, double fraction) {
     struct model *model = model_of(allocator);
     if (!(fraction >= 0 && fraction <= 1))
-        return base_status_set(BASE_INVALID_VALUE, "invalid fraction:%g. Please set within [0, 1].", fraction);
+        return base_status_set(BASE_INVALID_VALUE, "invalid fraction:%g. Please set within [0, 1].",
+                               fraction);
     model->limited = fraction < 1;
     model->allowed = (uint64_t)llround(fraction * (double)model->device.capacity_bytes);
     return BASE_OK;
@@ -444,7 +485,8 @@ void model_round_size(struct allocator *allocator, size_t size, size_t *rounded,
     *segment = model__segment_size(&model_of(allocator)->settings, *rounded);
 }
 
-static enum base_status model_set_observer(struct allocator *allocator, const struct allocator_observer *observer) {
+static enum base_status model_set_observer(struct allocator *allocator,
+                                           const struct allocator_observer *observer) {
     model_of(allocator)->observer = observer == NULL ? (struct allocator_observer){0} : *observer;
     return BASE_OK;
 }
@@ -455,7 +497,9 @@ void model_set_out_of_memory_observer(struct allocator *allocator,
         observer == NULL ? (struct cca_out_of_memory_observer){0} : *observer;
 }
 
-struct model_device *model_device(struct allocator *allocator) { return &model_of(allocator)->device; }
+struct model_device *model_device(struct allocator *allocator) {
+    return &model_of(allocator)->device;
+}
 
 static void model_destroy(struct allocator *allocator) {
     struct model *model = model_of(allocator);
@@ -464,10 +508,15 @@ static void model_destroy(struct allocator *allocator) {
     free(model);
 }
 
-enum base_status model_create(const char *config, uint64_t capacity_bytes, struct allocator **allocator) {
-    static struct allocator_operations operations = {
-        .name = "model", .malloc = model_malloc, .free = model_free, .record_stream = model_record_stream,
-        .empty_cache = model_empty_cache, .set_observer = model_set_observer, .destroy = model_destroy};
+enum base_status model_create(const char *config, uint64_t capacity_bytes,
+                              struct allocator **allocator) {
+    static struct allocator_operations operations = {.name = "model",
+                                                     .malloc = model_malloc,
+                                                     .free = model_free,
+                                                     .record_stream = model_record_stream,
+                                                     .empty_cache = model_empty_cache,
+                                                     .set_observer = model_set_observer,
+                                                     .destroy = model_destroy};
     model__query_operations(&operations);
 
     struct model *model = calloc(1, sizeof *model);
@@ -483,5 +532,5 @@ enum base_status model_create(const char *config, uint64_t capacity_bytes, struc
     model->max_split_size_at_start = limit == MODEL_UNLIMITED ? -1 : (int64_t)limit;
     model_device_init(&model->device, capacity_bytes);
     *allocator = &model->base;
-    return BASE_OK;
+    return model_set_memory_fraction(*allocator, model->settings.start_fraction);
 }

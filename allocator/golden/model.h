@@ -1,15 +1,17 @@
-// The naive model: PyTorch's caching allocator over one plain array that every question walks from end to end.
-// Slow, and short enough to be read against the contract line by line. It is the oracle of the property tests, and it
-// was written from the contract alone; it shares no code with the caching allocator.
+// The naive model: PyTorch's caching allocator over one plain array that every question walks from
+// end to end. Slow, and short enough to be read against the contract line by line. It is the oracle
+// of the property tests, and it was written from the contract alone; it shares no code with the
+// caching allocator.
 //
 //     struct allocator *model;
 //     status = model_create("max_split_size_mb:64", 4 * BASE_GIB, &model);
 //     status = allocator_malloc(model, 0, 1000, stream, &pointer);     like any other allocator
 //     allocator_destroy(model);
 //
-// Modelled: rounding, both pools, best fit, split and merge, oversize rules, fraction and garbage collection, the release
-// ladder, record_stream and events, every statistic, trace entries (through the observer), snapshot, out of memory with
-// PyTorch's text, settings changed at run time. Not modelled: expandable segments, private pools, captures, several devices.
+// Modelled: rounding, both pools, best fit, split and merge, oversize rules, fraction and garbage
+// collection, the release ladder, record_stream and events, every statistic, trace entries (through
+// the observer), snapshot, out of memory with PyTorch's text, settings changed at run time. Not
+// modelled: expandable segments, private pools, captures, several devices.
 //
 // A stream's handle is its number, 0 to MODEL_STREAM_MAX - 1. Not thread-safe.
 #ifndef TIDEMARK_ALLOCATOR_GOLDEN_MODEL_H
@@ -18,12 +20,15 @@
 #include "allocator/cca.h"
 #include "allocator/golden/model_device.h"
 
-// BASE_UNSUPPORTED names a key that is not modelled; BASE_INVALID_CONFIG says what is wrong with the text.
-enum base_status model_create(const char *config, uint64_t capacity_bytes, struct allocator **allocator) BASE_MUST_USE;
+// BASE_UNSUPPORTED names a key that is not modelled; BASE_INVALID_CONFIG says what is wrong with
+// the text.
+enum base_status model_create(const char *config, uint64_t capacity_bytes,
+                              struct allocator **allocator) BASE_MUST_USE;
 
 // These answer as the functions of allocator/cca.h that they are named after.
 enum base_status model_set_config(struct allocator *allocator, const char *config) BASE_MUST_USE;
-enum base_status model_set_memory_fraction(struct allocator *allocator, double fraction) BASE_MUST_USE;
+enum base_status model_set_memory_fraction(struct allocator *allocator,
+                                           double fraction) BASE_MUST_USE;
 double model_memory_fraction(struct allocator *allocator);
 void model_round_size(struct allocator *allocator, size_t size, size_t *rounded, size_t *segment);
 void model_set_out_of_memory_observer(struct allocator *allocator,

@@ -1,5 +1,6 @@
-// The configuration string for the model: well-formed `key:value` pairs, joined by commas, of the modelled keys.
-// Lenient corners of PyTorch's tokenizer are not here; table logs hold the allocator's own parser to them.
+// The configuration string for the model: well-formed `key:value` pairs, joined by commas, of the
+// modelled keys. Lenient corners of PyTorch's tokenizer are not here; table logs hold the
+// allocator's own parser to them.
 #include "allocator/golden/model_internal.h"
 
 #include "base/size.h"
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEY_LENGTH_MAX 64
+#define KEY_LENGTH_MAX   64
 #define VALUE_LENGTH_MAX 256
 
 static bool is_power_of_two(uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
@@ -19,12 +20,16 @@ static unsigned log2_floor(uint64_t value) {
     return result;
 }
 
-static enum base_status invalid(const char *message) { return base_status_set(BASE_INVALID_CONFIG, "%s", message); }
+static enum base_status invalid(const char *message) {
+    return base_status_set(BASE_INVALID_CONFIG, "%s", message);
+}
 
-static enum base_status parse_megabytes(const char *key, const char *value, uint64_t minimum, size_t *bytes) {
+static enum base_status parse_megabytes(const char *key, const char *value, uint64_t minimum,
+                                        size_t *bytes) {
     const uint64_t megabytes = strtoull(value, NULL, 10);
     if (megabytes < minimum)
-        return base_status_set(BASE_INVALID_CONFIG, "CachingAllocator option %s too small, must be >= %llu", key,
+        return base_status_set(BASE_INVALID_CONFIG,
+                               "CachingAllocator option %s too small, must be >= %llu", key,
                                (unsigned long long)minimum);
     *bytes = megabytes * BASE_MIB;
     return BASE_OK;
@@ -32,21 +37,33 @@ static enum base_status parse_megabytes(const char *key, const char *value, uint
 
 static enum base_status parse_threshold(const char *value, double *threshold) {
     const double number = strtod(value, NULL);
-    if (number <= 0 || number >= 1) return invalid("garbage_collect_threshold is invalid, set it in (0.0, 1.0)");
+    if (number <= 0 || number >= 1)
+        return invalid("garbage_collect_threshold is invalid, set it in (0.0, 1.0)");
     *threshold = number;
     return BASE_OK;
 }
 
+static enum base_status parse_start_fraction(const char *value, double *fraction) {
+    const double number = strtod(value, NULL);
+    if (number < 0 || number > 1)
+        return invalid("per_process_memory_fraction is invalid, set it in [0.0, 1.0]");
+    *fraction = number;
+    return BASE_OK;
+}
+
 // One pair of a division list. LAST is the entry of the pair before, -1 for the first pair.
-static enum base_status apply_division_pair(size_t divisions[MODEL_DIVISION_COUNT], const char *key, uint64_t division, int *last) {
+static enum base_status apply_division_pair(size_t divisions[MODEL_DIVISION_COUNT], const char *key,
+                                            uint64_t division, int *last) {
     if (division != 0 && !is_power_of_two(division))
         return invalid("For roundups, the divisions has to be power of 2 or 0 to disable roundup ");
     if (strcmp(key, ">") == 0) {
-        for (int entry = (*last < 0 ? 0 : *last) + 1; entry < MODEL_DIVISION_COUNT; entry++) divisions[entry] = division;
+        for (int entry = (*last < 0 ? 0 : *last) + 1; entry < MODEL_DIVISION_COUNT; entry++)
+            divisions[entry] = division;
         return BASE_OK;
     }
     const uint64_t megabytes = strtoull(key, NULL, 10);
-    if (!is_power_of_two(megabytes)) return invalid("For roundups, the intervals have to be power of 2 ");
+    if (!is_power_of_two(megabytes))
+        return invalid("For roundups, the intervals have to be power of 2 ");
     unsigned entry = log2_floor(megabytes);
     if (entry >= MODEL_DIVISION_COUNT) entry = MODEL_DIVISION_COUNT - 1;
     if (*last < 0)
@@ -59,7 +76,8 @@ static enum base_status apply_division_pair(size_t divisions[MODEL_DIVISION_COUN
 static enum base_status parse_divisions(const char *value, size_t divisions[MODEL_DIVISION_COUNT]) {
     if (value[0] != '[') {
         const uint64_t division = strtoull(value, NULL, 10);
-        if (!is_power_of_two(division)) return invalid("For roundups, the divisions has to be power of 2 ");
+        if (!is_power_of_two(division))
+            return invalid("For roundups, the divisions has to be power of 2 ");
         for (int entry = 0; entry < MODEL_DIVISION_COUNT; entry++) divisions[entry] = division;
         return BASE_OK;
     }
@@ -68,7 +86,8 @@ static enum base_status parse_divisions(const char *value, size_t divisions[MODE
         char key[KEY_LENGTH_MAX];
         unsigned long long division;
         int used = 0;
-        if (sscanf(text, "%63[^:]:%llu%n", key, &division, &used) != 2) return invalid("malformed division list");
+        if (sscanf(text, "%63[^:]:%llu%n", key, &division, &used) != 2)
+            return invalid("malformed division list");
         const enum base_status status = apply_division_pair(divisions, key, division, &last);
         if (status != BASE_OK) return status;
         text += used;
@@ -77,14 +96,20 @@ static enum base_status parse_divisions(const char *value, size_t divisions[MODE
     return BASE_OK;
 }
 
-static enum base_status apply_pair(struct model_settings *settings, const char *key, const char *value) {
+static enum base_status apply_pair(struct model_settings *settings, const char *key,
+                                   const char *value) {
     const uint64_t minimum = settings->large_segment_size / BASE_MIB;
     if (strcmp(key, "large_segment_size_mb") == 0) return BASE_OK; // applied before all others
-    if (strcmp(key, "max_split_size_mb") == 0) return parse_megabytes(key, value, minimum, &settings->max_split_size);
+    if (strcmp(key, "max_split_size_mb") == 0)
+        return parse_megabytes(key, value, minimum, &settings->max_split_size);
     if (strcmp(key, "max_non_split_rounding_mb") == 0)
         return parse_megabytes(key, value, minimum, &settings->max_non_split_rounding);
-    if (strcmp(key, "garbage_collection_threshold") == 0) return parse_threshold(value, &settings->gc_threshold);
-    if (strcmp(key, "roundup_power2_divisions") == 0) return parse_divisions(value, settings->divisions);
+    if (strcmp(key, "garbage_collection_threshold") == 0)
+        return parse_threshold(value, &settings->gc_threshold);
+    if (strcmp(key, "roundup_power2_divisions") == 0)
+        return parse_divisions(value, settings->divisions);
+    if (strcmp(key, "per_process_memory_fraction") == 0)
+        return parse_start_fraction(value, &settings->start_fraction);
     // It only decides which lock is held around the device's call: one thread sees no difference.
     if (strcmp(key, "release_lock_on_cudamalloc") == 0) return BASE_OK;
     return base_status_set(BASE_UNSUPPORTED, "%s is not modelled", key);
@@ -107,13 +132,16 @@ static bool next_pair(const char **text, char key[KEY_LENGTH_MAX], char value[VA
 }
 
 void model__settings_init(struct model_settings *settings) {
-    *settings = (struct model_settings){.max_split_size = MODEL_UNLIMITED, .large_segment_size = 20 * BASE_MIB};
+    *settings = (struct model_settings){.max_split_size = MODEL_UNLIMITED,
+                                        .large_segment_size = 20 * BASE_MIB,
+                                        .start_fraction = 1};
 }
 
 enum base_status model__settings_apply(struct model_settings *settings, const char *config) {
-    const size_t large = settings->large_segment_size;
+    const struct model_settings before = *settings;
     model__settings_init(settings);
-    settings->large_segment_size = large; // the one setting that a new string does not reset
+    settings->large_segment_size = before.large_segment_size; // a new string does not reset these
+    settings->start_fraction = before.start_fraction;
 
     char key[KEY_LENGTH_MAX], value[VALUE_LENGTH_MAX];
     for (const char *text = config; next_pair(&text, key, value);) {

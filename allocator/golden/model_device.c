@@ -7,11 +7,13 @@
 // Where the first segment lies; any page does. A gap of one page keeps neighbours apart.
 #define FIRST_ADDRESS ((uint64_t)1 << 40)
 
-// cudaErrorMemoryAllocation, by its value: the model uses no CUDA header's names for what it decides.
+// cudaErrorMemoryAllocation, by its value: the model uses no CUDA header's names for what it
+// decides.
 #define OUT_OF_MEMORY_CODE 2
 
 void model_device_init(struct model_device *device, uint64_t capacity_bytes) {
-    *device = (struct model_device){.capacity_bytes = capacity_bytes, .next_address = FIRST_ADDRESS};
+    *device =
+        (struct model_device){.capacity_bytes = capacity_bytes, .next_address = FIRST_ADDRESS};
 }
 
 uint64_t model_device_free_bytes(const struct model_device *device) {
@@ -37,7 +39,8 @@ int model_device_malloc(struct model_device *device, uint64_t size, uint64_t *ad
 }
 
 void model_device_free(struct model_device *device, uint64_t size) {
-    for (unsigned stream = 0; stream < MODEL_STREAM_MAX; stream++) model_device_complete(device, stream);
+    for (unsigned stream = 0; stream < MODEL_STREAM_MAX; stream++)
+        model_device_complete(device, stream);
     device->free_count++;
     device->used_bytes -= base_round_up(size, MODEL_PAGE_BYTES);
 }
@@ -45,7 +48,8 @@ void model_device_free(struct model_device *device, uint64_t size) {
 struct model_event model_device_event_record(struct model_device *device, unsigned stream) {
     BASE_CHECK_LT(stream, MODEL_STREAM_MAX);
     device->event_record_count++;
-    // Events that are not outstanding lie in the pool, so one is made only when more are out than ever before.
+    // Events that are not outstanding lie in the pool, so one is made only when more are out than
+    // ever before.
     if (++device->events_outstanding > device->event_create_count) device->event_create_count++;
     struct model_device_stream *queue = &device->streams[stream];
     queue->recorded++;

@@ -1,8 +1,10 @@
-// The device under the naive model: bytes counted, addresses that only ascend, events that are numbers. Nothing of the
-// simulator is in it, so that a fault of the simulator cannot hide one of the allocator.
+// The device under the naive model: bytes counted, addresses that only ascend, events that are
+// numbers. Nothing of the simulator is in it, so that a fault of the simulator cannot hide one of
+// the allocator.
 //
-// It follows the device of the decision logs: cudaMalloc accounts whole 2 MiB pages and waits for nothing; an event is
-// pending from its record on until its stream was completed up to it; a cudaFree completes everything.
+// It follows the device of the decision logs: cudaMalloc accounts whole 2 MiB pages and waits for
+// nothing; an event is pending from its record on until its stream was completed up to it; a
+// cudaFree completes everything.
 #ifndef TIDEMARK_ALLOCATOR_GOLDEN_MODEL_DEVICE_H
 #define TIDEMARK_ALLOCATOR_GOLDEN_MODEL_DEVICE_H
 
@@ -26,7 +28,8 @@ struct model_device {
     bool completes_at_once; // events complete when recorded
     uint64_t events_outstanding;
 
-    // A planned failure: the call of this number from now (1 = the next) fails with this code; 0 is none.
+    // A planned failure: the call of this number from now (1 = the next) fails with this code; 0 is
+    // none.
     uint64_t fault_countdown;
     int fault_code;
 

@@ -5,17 +5,19 @@
 #include "allocator/golden/model.h"
 
 #define MODEL_DIVISION_COUNT 16
-#define MODEL_UNLIMITED SIZE_MAX
+#define MODEL_UNLIMITED      SIZE_MAX
 
 struct model_settings {
     size_t max_split_size;         // MODEL_UNLIMITED if not set
     size_t max_non_split_rounding; // 0: as the large segment
     size_t large_segment_size;
-    double gc_threshold; // 0: off
+    double gc_threshold;   // 0: off
+    double start_fraction; // what the memory fraction starts with, 1: no limit; not reset
     size_t divisions[MODEL_DIVISION_COUNT];
 };
 
-// A piece of a segment. Blocks of one segment lie side by side in the array, so neighbours need no links.
+// A piece of a segment. Blocks of one segment lie side by side in the array, so neighbours need no
+// links.
 struct model_block {
     uint64_t address;
     size_t size;
@@ -56,18 +58,23 @@ struct model {
     struct cca_out_of_memory_observer out_of_memory_observer;
 };
 
-static inline struct model *model_of(struct allocator *allocator) { return (struct model *)allocator; }
+static inline struct model *model_of(struct allocator *allocator) {
+    return (struct model *)allocator;
+}
 
 // model_config.c: applies CONFIG to the settings; on an error what was applied before it stays.
 void model__settings_init(struct model_settings *settings);
-enum base_status model__settings_apply(struct model_settings *settings, const char *config) BASE_MUST_USE;
+enum base_status model__settings_apply(struct model_settings *settings,
+                                       const char *config) BASE_MUST_USE;
 
 // model_query.c: what changes nothing but statistics.
 size_t model__round_size(const struct model_settings *settings, size_t size);
 size_t model__segment_size(const struct model_settings *settings, size_t rounded);
 size_t model__neighbour_count(const struct model *model, size_t index); // 0 to 2
-void model__event(struct model *model, enum allocator_action action, const struct model_block *block, size_t size);
-enum base_status model__out_of_memory(struct model *model, size_t rounded, size_t segment_size, unsigned stream);
+void model__event(struct model *model, enum allocator_action action,
+                  const struct model_block *block, size_t size);
+enum base_status model__out_of_memory(struct model *model, size_t rounded, size_t segment_size,
+                                      unsigned stream);
 void model__query_operations(struct allocator_operations *operations);
 
 #endif

@@ -17,7 +17,9 @@ static unsigned log2_floor(size_t value) {
 size_t model__round_size(const struct model_settings *settings, size_t size) {
     if (size < 512) return 512;
     const unsigned log2 = log2_floor(size);
-    const unsigned entry = log2 < 20 ? 0 : log2 - 20 < MODEL_DIVISION_COUNT ? log2 - 20 : MODEL_DIVISION_COUNT - 1;
+    const unsigned entry = log2 < 20                          ? 0
+                           : log2 - 20 < MODEL_DIVISION_COUNT ? log2 - 20
+                                                              : MODEL_DIVISION_COUNT - 1;
     const size_t divisions = settings->divisions[entry];
     if (divisions <= 1 || size <= 512 * divisions) return base_round_up(size, 512);
     const size_t power = (size_t)1 << log2;
@@ -36,13 +38,15 @@ size_t model__neighbour_count(const struct model *model, size_t index) {
     const struct model_block *blocks = model->blocks;
     size_t count = 0;
     if (index > 0 && blocks[index - 1].segment == blocks[index].segment) count++;
-    if (index + 1 < model->block_count && blocks[index + 1].segment == blocks[index].segment) count++;
+    if (index + 1 < model->block_count && blocks[index + 1].segment == blocks[index].segment)
+        count++;
     return count;
 }
 
 static cudaStream_t stream_handle(unsigned stream) { return (cudaStream_t)(uintptr_t)stream; }
 
-void model__event(struct model *model, enum allocator_action action, const struct model_block *block, size_t size) {
+void model__event(struct model *model, enum allocator_action action,
+                  const struct model_block *block, size_t size) {
     if (model->observer.event == NULL) return;
     const bool of_segment = action == ALLOCATOR_SEGMENT_ALLOC || action == ALLOCATOR_SEGMENT_FREE;
     const struct allocator_event event = {.action = action,
@@ -53,7 +57,7 @@ void model__event(struct model *model, enum allocator_action action, const struc
     model->observer.event(model->observer.context, &event);
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Out of memory.
 
 static void format_size(uint64_t size, char text[BASE_SIZE_TEXT]) {
@@ -68,7 +72,8 @@ static void format_size(uint64_t size, char text[BASE_SIZE_TEXT]) {
 }
 
 static enum base_status out_of_memory_status(const struct cca_out_of_memory *numbers) {
-    char tried[BASE_SIZE_TEXT], total[BASE_SIZE_TEXT], free_text[BASE_SIZE_TEXT], allowed[BASE_SIZE_TEXT];
+    char tried[BASE_SIZE_TEXT], total[BASE_SIZE_TEXT], free_text[BASE_SIZE_TEXT],
+        allowed[BASE_SIZE_TEXT];
     char allocated[BASE_SIZE_TEXT], unallocated[BASE_SIZE_TEXT];
     format_size(numbers->tried, tried);
     format_size(numbers->total, total);
@@ -76,18 +81,22 @@ static enum base_status out_of_memory_status(const struct cca_out_of_memory *num
     format_size(numbers->allowed, allowed);
     format_size(numbers->allocated, allocated);
     format_size(numbers->unallocated, unallocated);
-    return base_status_set(
-        BASE_OUT_OF_MEMORY,
-        "CUDA out of memory. Tried to allocate %s. GPU 0 has a total capacity of %s of which %s is free. %s%sOf the "
-        "allocated memory %s is allocated by PyTorch, and %s is reserved by PyTorch but unallocated. If reserved but "
-        "unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid "
-        "fragmentation.  See documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/"
-        "cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)",
-        tried, total, free_text, numbers->limited ? allowed : "", numbers->limited ? " allowed; " : "", allocated,
-        unallocated);
+    return base_status_set(BASE_OUT_OF_MEMORY,
+                           "CUDA out of memory. Tried to allocate %s. GPU 0 has a total capacity "
+                           "of %s of which %s is free. %s%sOf the "
+                           "allocated memory %s is allocated by PyTorch, and %s is reserved by "
+                           "PyTorch but unallocated. If reserved but "
+                           "unallocated memory is large try setting "
+                           "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid "
+                           "fragmentation.  See documentation for Memory Management  "
+                           "(https://docs.pytorch.org/docs/stable/notes/"
+                           "cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)",
+                           tried, total, free_text, numbers->limited ? allowed : "",
+                           numbers->limited ? " allowed; " : "", allocated, unallocated);
 }
 
-enum base_status model__out_of_memory(struct model *model, size_t rounded, size_t segment_size, unsigned stream) {
+enum base_status model__out_of_memory(struct model *model, size_t rounded, size_t segment_size,
+                                      unsigned stream) {
     const uint64_t allocated = (uint64_t)model->stats.allocated_bytes[ALLOCATOR_STAT_ALL].current;
     const uint64_t reserved = (uint64_t)model->stats.reserved_bytes[ALLOCATOR_STAT_ALL].current;
     const struct cca_out_of_memory numbers = {.tried = segment_size,
@@ -99,8 +108,10 @@ enum base_status model__out_of_memory(struct model *model, size_t rounded, size_
                                               .unallocated = reserved - allocated};
     model->stats.num_ooms++;
     if (model->observer.event != NULL) {
-        const struct allocator_event event = {
-            .action = ALLOCATOR_OOM, .size = rounded, .device_free = numbers.free, .stream = stream_handle(stream)};
+        const struct allocator_event event = {.action = ALLOCATOR_OOM,
+                                              .size = rounded,
+                                              .device_free = numbers.free,
+                                              .stream = stream_handle(stream)};
         model->observer.event(model->observer.context, &event);
     }
     if (model->out_of_memory_observer.event != NULL)
@@ -108,10 +119,11 @@ enum base_status model__out_of_memory(struct model *model, size_t rounded, size_
     return out_of_memory_status(&numbers);
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Statistics.
 
-static enum base_status model_stats(struct allocator *allocator, int device, struct allocator_stats *stats) {
+static enum base_status model_stats(struct allocator *allocator, int device,
+                                    struct allocator_stats *stats) {
     (void)device;
     *stats = model_of(allocator)->stats;
     stats->max_split_size = model_of(allocator)->max_split_size_at_start;
@@ -147,10 +159,11 @@ static enum base_status model_reset_accumulated_stats(struct allocator *allocato
     return BASE_OK;
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Snapshot, base and largest block.
 
-static void snapshot_add(struct allocator_snapshot *snapshot, const struct model_block *block, bool opens_segment) {
+static void snapshot_add(struct allocator_snapshot *snapshot, const struct model_block *block,
+                         bool opens_segment) {
     if (opens_segment) {
         snapshot->segments[snapshot->segment_count++] =
             (struct allocator_snapshot_segment){.address = (void *)(uintptr_t)block->address,
@@ -175,10 +188,12 @@ static void snapshot_add(struct allocator_snapshot *snapshot, const struct model
                                                                     : ALLOCATOR_BLOCK_INACTIVE};
 }
 
-static enum base_status model_snapshot(struct allocator *allocator, struct allocator_snapshot *snapshot) {
+static enum base_status model_snapshot(struct allocator *allocator,
+                                       struct allocator_snapshot *snapshot) {
     struct model *model = model_of(allocator);
-    *snapshot = (struct allocator_snapshot){.segments = calloc(model->block_count + 1, sizeof *snapshot->segments),
-                                            .blocks = calloc(model->block_count + 1, sizeof *snapshot->blocks)};
+    *snapshot = (struct allocator_snapshot){
+        .segments = calloc(model->block_count + 1, sizeof *snapshot->segments),
+        .blocks = calloc(model->block_count + 1, sizeof *snapshot->blocks)};
     BASE_CHECK(snapshot->segments != NULL && snapshot->blocks != NULL);
     size_t active = 0;
     for (size_t index = 0; index < model->block_count; index++) {
@@ -193,12 +208,15 @@ static enum base_status model_snapshot(struct allocator *allocator, struct alloc
     return BASE_OK;
 }
 
-static enum base_status model_base_allocation(struct allocator *allocator, const void *pointer, void **base, size_t *size) {
+static enum base_status model_base_allocation(struct allocator *allocator, const void *pointer,
+                                              void **base, size_t *size) {
     const struct model *model = model_of(allocator);
     const struct model_block *wanted = NULL, *first = NULL;
     for (size_t index = 0; index < model->block_count; index++)
-        if (model->blocks[index].address == (uintptr_t)pointer && model->blocks[index].allocated) wanted = &model->blocks[index];
-    if (wanted == NULL) return base_status_set(BASE_INVALID_POINTER, "invalid device pointer: %p", pointer);
+        if (model->blocks[index].address == (uintptr_t)pointer && model->blocks[index].allocated)
+            wanted = &model->blocks[index];
+    if (wanted == NULL)
+        return base_status_set(BASE_INVALID_POINTER, "invalid device pointer: %p", pointer);
     *size = 0;
     for (size_t index = 0; index < model->block_count; index++) {
         if (model->blocks[index].segment != wanted->segment) continue;
@@ -215,7 +233,8 @@ static enum base_status model_largest_block(struct allocator *allocator, int dev
     *size = model_device_free_bytes(&model->device);
     for (size_t index = 0; index < model->block_count; index++) {
         const struct model_block *block = &model->blocks[index];
-        if (!block->allocated && block->event_count == 0 && block->size > *size) *size = block->size;
+        if (!block->allocated && block->event_count == 0 && block->size > *size)
+            *size = block->size;
     }
     return BASE_OK;
 }

@@ -1,5 +1,5 @@
-// The naive model decides as PyTorch 2.15's own allocator did: only then is it an oracle. The model knows
-// nothing of the caching allocator, so this also proves the replay of the logs by itself.
+// The naive model decides as PyTorch 2.15's own allocator did: only then is it an oracle. The model
+// knows nothing of the caching allocator, so this also proves the replay of the logs by itself.
 #include "allocator/golden/logs_check.h"
 #include "allocator/golden/model.h"
 #include "allocator/golden/recorded_logs.h"
@@ -12,12 +12,14 @@ static const char *const logs[] = {GOLDEN_LOGS};
 static const char *const stream_logs[] = {GOLDEN_STREAM_LOGS};
 
 static void model_agrees_with_every_line_recorded_from_pytorch(void) {
-    golden_logs_check(&golden_subject_model, logs, sizeof logs / sizeof logs[0], GOLDEN_LOG_COUNT, GOLDEN_LINE_COUNT);
+    golden_logs_check(&golden_subject_model, logs, sizeof logs / sizeof logs[0], GOLDEN_LOG_COUNT,
+                      GOLDEN_LINE_COUNT);
 }
 
 static void model_agrees_on_record_stream_and_device_faults(void) {
-    golden_logs_check(&golden_subject_model, stream_logs, sizeof stream_logs / sizeof stream_logs[0],
-                      GOLDEN_STREAM_LOG_COUNT, GOLDEN_STREAM_LINE_COUNT);
+    golden_logs_check(&golden_subject_model, stream_logs,
+                      sizeof stream_logs / sizeof stream_logs[0], GOLDEN_STREAM_LOG_COUNT,
+                      GOLDEN_STREAM_LINE_COUNT);
 }
 
 static void model_refuses_a_key_it_does_not_model_by_name(void) {

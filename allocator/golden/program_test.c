@@ -1,5 +1,5 @@
-// The golden program itself: that a difference cannot hide, and what bad input gets. A referee that never
-// says no is worth nothing, so a recorded log is broken on purpose, line by line.
+// The golden program itself: that a difference cannot hide, and what bad input gets. A referee that
+// never says no is worth nothing, so a recorded log is broken on purpose, line by line.
 #include "allocator/golden/compare.h"
 #include "base/check.h"
 #include "base/child.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PROGRAM "allocator/golden/golden"
+#define PROGRAM  "allocator/golden/golden"
 #define GOOD_LOG "allocator/golden/testdata/rule-pending.log"
 
 static char *temporary_path(const char *name) {
@@ -42,8 +42,12 @@ struct arguments {
 
 static void run_program(void *context) {
     const struct arguments *arguments = context;
-    char *argv[] = {PROGRAM, "--subject", "model", (char *)(uintptr_t)arguments->items[0],
-                    (char *)(uintptr_t)arguments->items[1], NULL};
+    char *argv[] = {PROGRAM,
+                    "--subject",
+                    "model",
+                    (char *)(uintptr_t)arguments->items[0],
+                    (char *)(uintptr_t)arguments->items[1],
+                    NULL};
     unsetenv("BUILD_WORKING_DIRECTORY");
     execv(PROGRAM, argv);
     _exit(127);
@@ -64,7 +68,8 @@ static void agreeing_log_exits_0_and_counts_its_lines(void) {
     struct base_child child = run_over(GOOD_LOG, NULL);
     BASE_CHECK_EQ(child.exit_code, 0);
     check_contains(child.output_text, "rule-pending: 125 lines agree\n");
-    check_contains(child.output_text, "1 logs agree, 125 lines; 0 differ, 0 not compared, 0 unreadable\n");
+    check_contains(child.output_text,
+                   "1 logs agree, 125 lines; 0 differ, 0 not compared, 0 unreadable\n");
     base_child_deinit(&child);
 }
 
@@ -79,7 +84,8 @@ static void one_changed_number_exits_1_and_shows_both_lines(void) {
     check_contains(child.output_text, "changed.log:3\n");
     check_contains(child.output_text, "recorded  alloc 2 1000 0 = 0 1536 1024\n");
     check_contains(child.output_text, "model     alloc 2 1000 0 = 0 1024 1024\n");
-    check_contains(child.output_text, "rule-pending: 125 lines agree\n"); // the next file is still compared
+    check_contains(child.output_text,
+                   "rule-pending: 125 lines agree\n"); // the next file is still compared
     base_child_deinit(&child);
 }
 
@@ -131,16 +137,24 @@ static void malformed_lines_exit_2_with_file_line_and_reason(void) {
     const struct {
         const char *text, *reason;
     } cases[] = {
-        {"capacity much\nstat = ok\n", "bad.log:1: \"capacity much\": the capacity must be a decimal number of bytes"},
+        {"capacity much\nstat = ok\n",
+         "bad.log:1: \"capacity much\": the capacity must be a decimal number of bytes"},
         {"capacity 1024\n# x\nalloc 1 1000 0\n", "bad.log:3: \"alloc 1 1000 0\" has no outcome"},
-        {"s allocation 0\n", "bad.log:1: the detail line \"s allocation 0\" has no operation before it"},
-        {"free 1 = none\nconfig max_split_size_mb:64\n", "bad.log:2: the header \"config max_split_size_mb:64\" stands after"},
-        {"allocate 1 1000 0 = 0 0 1024\n", "bad.log:1: \"allocate 1 1000 0\": no operation has this name"},
-        {"free 1 = none\nalloc 1 1000 = 0 0 1024\n", "bad.log:2: \"alloc 1 1000\": the operation reads \"alloc ID BYTES STREAM\""},
-        {"alloc 1 -5 0 = 0 0 1024\n", "bad.log:1: \"alloc 1 -5 0\": the size must be a decimal number, not \"-5\""},
-        {"alloc 1 5 8 = 0 0 1024\n", "bad.log:1: \"alloc 1 5 8\": the stream is 8, at most 7 is possible"},
+        {"s allocation 0\n",
+         "bad.log:1: the detail line \"s allocation 0\" has no operation before it"},
+        {"free 1 = none\nconfig max_split_size_mb:64\n",
+         "bad.log:2: the header \"config max_split_size_mb:64\" stands after"},
+        {"allocate 1 1000 0 = 0 0 1024\n",
+         "bad.log:1: \"allocate 1 1000 0\": no operation has this name"},
+        {"free 1 = none\nalloc 1 1000 = 0 0 1024\n",
+         "bad.log:2: \"alloc 1 1000\": the operation reads \"alloc ID BYTES STREAM\""},
+        {"alloc 1 -5 0 = 0 0 1024\n",
+         "bad.log:1: \"alloc 1 -5 0\": the size must be a decimal number, not \"-5\""},
+        {"alloc 1 5 8 = 0 0 1024\n",
+         "bad.log:1: \"alloc 1 5 8\": the stream is 8, at most 7 is possible"},
         {"alloc 99999999999 5 0 = 0 0 512\n", "the id is 99999999999, at most"},
-        {"alloc 1 0 0 = - 0 0\nalloc 1 0 0 = - 0 0\n", "bad.log:2: \"alloc 1 0 0\": this id is in use"},
+        {"alloc 1 0 0 = - 0 0\nalloc 1 0 0 = - 0 0\n",
+         "bad.log:2: \"alloc 1 0 0\": this id is in use"},
         {"fraction x = ok\n", "bad.log:1: \"fraction x\": the fraction must be a number"},
         {"# nothing\n", "bad.log:1: the log has no operation"},
         {"", "bad.log:0: the log has no operation"},
@@ -172,31 +186,40 @@ static void log_without_its_last_newline_is_read_whole(void) {
 }
 
 static void what_is_not_built_is_named_and_not_counted(void) {
-    const char *path = write_log("later.log", "config expandable_segments:True\nalloc 1 0 0 = - 0 0\n");
+    const char *path =
+        write_log("later.log", "config expandable_segments:True\nalloc 1 0 0 = - 0 0\n");
     struct base_child alone = run_over(path, NULL);
     BASE_CHECK_EQ(alone.exit_code, 3);
     check_contains(alone.output_text, "later: not compared: expandable_segments is not modelled\n");
-    check_contains(alone.output_text, "0 logs agree, 0 lines; 0 differ, 1 not compared, 0 unreadable\n");
+    check_contains(alone.output_text,
+                   "0 logs agree, 0 lines; 0 differ, 1 not compared, 0 unreadable\n");
     base_child_deinit(&alone);
     struct base_child beside = run_over(path, GOOD_LOG);
     BASE_CHECK_EQ(beside.exit_code, 0);
-    check_contains(beside.output_text, "1 logs agree, 125 lines; 0 differ, 1 not compared, 0 unreadable\n");
+    check_contains(beside.output_text,
+                   "1 logs agree, 125 lines; 0 differ, 1 not compared, 0 unreadable\n");
     base_child_deinit(&beside);
 
     static struct golden_result result;
-    BASE_CHECK_EQ(compare_text("alloc 1 0 0 = - 0 0\npool create 1 0 0 = ok\n", &result), GOLDEN_UNSUPPORTED);
+    BASE_CHECK_EQ(compare_text("alloc 1 0 0 = - 0 0\npool create 1 0 0 = ok\n", &result),
+                  GOLDEN_UNSUPPORTED);
     BASE_CHECK_EQ(result.line_number, 2);
     BASE_CHECK(strcmp(result.reason, "needs private pools") == 0);
 }
 
 static void freedoms_of_the_format_are_the_only_ones(void) {
-    BASE_CHECK(golden_lines_agree("counts = query=7 record=5 used=0", "counts = query=3 record=5 used=0"));
-    BASE_CHECK(!golden_lines_agree("counts = query=7 record=5 used=0", "counts = query=8 record=5 used=0"));
-    BASE_CHECK(!golden_lines_agree("counts = query=7 record=5 used=0", "counts = query=7 record=4 used=0"));
-    BASE_CHECK(golden_lines_agree("alloc 7 9 0 = error c10::AcceleratorError CUDA error: error | m1",
-                                  "alloc 7 9 0 = error c10::AcceleratorError CUDA error: unknown error | m1"));
-    BASE_CHECK(!golden_lines_agree("alloc 7 9 0 = error c10::AcceleratorError CUDA error: error | m1",
-                                   "alloc 7 9 0 = error c10::AcceleratorError CUDA error: error | m2"));
+    BASE_CHECK(
+        golden_lines_agree("counts = query=7 record=5 used=0", "counts = query=3 record=5 used=0"));
+    BASE_CHECK(!golden_lines_agree("counts = query=7 record=5 used=0",
+                                   "counts = query=8 record=5 used=0"));
+    BASE_CHECK(!golden_lines_agree("counts = query=7 record=5 used=0",
+                                   "counts = query=7 record=4 used=0"));
+    BASE_CHECK(golden_lines_agree(
+        "alloc 7 9 0 = error c10::AcceleratorError CUDA error: error | m1",
+        "alloc 7 9 0 = error c10::AcceleratorError CUDA error: unknown error | m1"));
+    BASE_CHECK(
+        !golden_lines_agree("alloc 7 9 0 = error c10::AcceleratorError CUDA error: error | m1",
+                            "alloc 7 9 0 = error c10::AcceleratorError CUDA error: error | m2"));
     BASE_CHECK(!golden_lines_agree("alloc 7 9 0 = error c10::AcceleratorError CUDA error: error",
                                    "alloc 7 9 0 = error c10::Error CUDA error: error"));
     BASE_CHECK(!golden_lines_agree("free 1 = ok", "free 1 = none"));

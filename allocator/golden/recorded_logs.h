@@ -1,26 +1,28 @@
-// The decision logs under testdata/ and how many lines they have. The sums are written out, so that a log that
-// quietly loses lines, or is no longer compared, fails a test.
+// The decision logs under testdata/ and how many lines they have. The sums are written out, so that
+// a log that quietly loses lines, or is no longer compared, fails a test.
 #ifndef TIDEMARK_ALLOCATOR_GOLDEN_RECORDED_LOGS_H
 #define TIDEMARK_ALLOCATOR_GOLDEN_RECORDED_LOGS_H
 
 // One stream, or several without record_stream; native configuration keys.
-#define GOLDEN_LOG_COUNT 41
+#define GOLDEN_LOG_COUNT  41
 #define GOLDEN_LINE_COUNT 44521
-#define GOLDEN_LOGS                                                                                                     \
-    "default-big", "default-frac", "default-small", "default-tight", "div2-mix", "div8-mix", "divlist-mix",             \
-        "gc60-frac", "gc60-frac2", "gc60-split64-frac", "gc60-split64-frac2", "gc80-frac", "gc80-frac2",                \
-        "split20-tight", "split64-tight", "split200-tight", "split512-tight", "large16-mix", "large32-split100-mix",    \
-        "split128-round200-tight", "split64-round32-tight", "unlock-mix", "table-rounding-none", "rule-best-fit",       \
-        "rule-boundaries", "rule-empty-cache", "rule-gc", "rule-gc-hits-keep-young", "rule-gc-without-fraction",        \
-        "rule-inactive-split", "rule-inactive-split-unsplit-rest", "rule-oversize-a", "rule-oversize-b",                \
-        "rule-oversize-rounding", "rule-peaks", "rule-release-available", "rule-rounding-in-use",                       \
-        "rule-split-tail-object", "rule-split-threshold", "rule-base-largest", "rule-fraction"
+#define GOLDEN_LOGS                                                                                \
+    "default-big", "default-frac", "default-small", "default-tight", "div2-mix", "div8-mix",       \
+        "divlist-mix", "gc60-frac", "gc60-frac2", "gc60-split64-frac", "gc60-split64-frac2",       \
+        "gc80-frac", "gc80-frac2", "split20-tight", "split64-tight", "split200-tight",             \
+        "split512-tight", "large16-mix", "large32-split100-mix", "split128-round200-tight",        \
+        "split64-round32-tight", "unlock-mix", "table-rounding-none", "rule-best-fit",             \
+        "rule-boundaries", "rule-empty-cache", "rule-gc", "rule-gc-hits-keep-young",               \
+        "rule-gc-without-fraction", "rule-inactive-split", "rule-inactive-split-unsplit-rest",     \
+        "rule-oversize-a", "rule-oversize-b", "rule-oversize-rounding", "rule-peaks",              \
+        "rule-release-available", "rule-rounding-in-use", "rule-split-tail-object",                \
+        "rule-split-threshold", "rule-base-largest", "rule-fraction"
 
 // record_stream, events and device faults.
-#define GOLDEN_STREAM_LOG_COUNT 6
+#define GOLDEN_STREAM_LOG_COUNT  6
 #define GOLDEN_STREAM_LINE_COUNT 478
-#define GOLDEN_STREAM_LOGS                                                                                    \
-    "rule-pending", "rule-pending-fifo", "rule-pending-flush", "rule-record-same-stream", "rule-retry-counts", \
-        "rule-zero-and-huge"
+#define GOLDEN_STREAM_LOGS                                                                         \
+    "rule-pending", "rule-pending-fifo", "rule-pending-flush", "rule-record-same-stream",          \
+        "rule-retry-counts", "rule-zero-and-huge"
 
 #endif

@@ -9,20 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORD_COUNT_MAX 8
+#define WORD_COUNT_MAX       8
 #define OPERATION_LENGTH_MAX 4096
 
-// An operation's words and where its outcome goes. Details are lines after it, written separately: the calls stand between.
+// An operation's words and where its outcome goes. Details are lines after it, written separately:
+// the calls stand between.
 struct request {
     struct golden_session *session;
-    const char *text;                  // the whole operation
-    const char *rest;                  // what follows the name and one blank, "" if nothing does
-    char *words[WORD_COUNT_MAX];       // the name first
+    const char *text;            // the whole operation
+    const char *rest;            // what follows the name and one blank, "" if nothing does
+    char *words[WORD_COUNT_MAX]; // the name first
     size_t word_count;
     FILE *outcome, *details;
 };
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // What the allocator tells.
 
 static void *array_grow(void *items, size_t count, size_t *capacity, size_t item_size) {
@@ -37,12 +38,13 @@ static void on_event(void *context, const struct allocator_event *event) {
     struct golden_session *session = context;
     if (event->action == ALLOCATOR_EMPTY_CACHE) return; // PyTorch's trace has no such entry
     if (event->action == ALLOCATOR_SEGMENT_ALLOC) {
-        session->segments =
-            array_grow(session->segments, session->segment_count, &session->segment_capacity, sizeof *session->segments);
+        session->segments = array_grow(session->segments, session->segment_count,
+                                       &session->segment_capacity, sizeof *session->segments);
         session->segments[session->segment_count++] = (uintptr_t)event->address;
     }
     if (event->action == ALLOCATOR_ALLOC) session->block_size = event->block_size;
-    session->trace = array_grow(session->trace, session->trace_count, &session->trace_capacity, sizeof *session->trace);
+    session->trace = array_grow(session->trace, session->trace_count, &session->trace_capacity,
+                                sizeof *session->trace);
     session->trace[session->trace_count++] = *event;
 }
 
@@ -52,21 +54,23 @@ static void on_out_of_memory(void *context, const struct cca_out_of_memory *numb
     session->out_of_memory = *numbers;
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Words.
 
 static enum base_status malformed(const struct request *request, const char *what) {
     return base_status_set(BASE_FORMAT, "\"%.80s\": %s", request->text, what);
 }
 
-static enum base_status word_number(const struct request *request, size_t word, const char *what, uint64_t limit,
-                                    uint64_t *number) {
+static enum base_status word_number(const struct request *request, size_t word, const char *what,
+                                    uint64_t limit, uint64_t *number) {
     uint64_t value;
     if (!golden_parse_number(request->words[word], &value))
-        return base_status_set(BASE_FORMAT, "\"%.80s\": the %s must be a decimal number, not \"%.40s\"", request->text, what,
-                               request->words[word]);
+        return base_status_set(BASE_FORMAT,
+                               "\"%.80s\": the %s must be a decimal number, not \"%.40s\"",
+                               request->text, what, request->words[word]);
     if (value > limit)
-        return base_status_set(BASE_FORMAT, "\"%.80s\": the %s is %" PRIu64 ", at most %" PRIu64 " is possible",
+        return base_status_set(BASE_FORMAT,
+                               "\"%.80s\": the %s is %" PRIu64 ", at most %" PRIu64 " is possible",
                                request->text, what, value, limit);
     *number = value;
     return BASE_OK;
@@ -76,21 +80,24 @@ static enum base_status word_stream(const struct request *request, size_t word, 
     return word_number(request, word, "stream", GOLDEN_STREAM_COUNT - 1, stream);
 }
 
-static enum base_status word_id(const struct request *request, size_t word, struct golden_held **held) {
+static enum base_status word_id(const struct request *request, size_t word,
+                                struct golden_held **held) {
     struct golden_session *session = request->session;
     uint64_t id;
     const enum base_status status = word_number(request, word, "id", GOLDEN_ID_MAX, &id);
     if (status != BASE_OK) return status;
     while (id >= session->held_capacity) {
         const size_t before = session->held_capacity;
-        session->held = array_grow(session->held, before, &session->held_capacity, sizeof *session->held);
-        memset(&session->held[before], 0, (session->held_capacity - before) * sizeof *session->held);
+        session->held =
+            array_grow(session->held, before, &session->held_capacity, sizeof *session->held);
+        memset(&session->held[before], 0,
+               (session->held_capacity - before) * sizeof *session->held);
     }
     *held = &session->held[id];
     return BASE_OK;
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Outcomes.
 
 // The C++ class of an error, as the logs name it.
@@ -121,7 +128,7 @@ static enum base_status print_status(const struct request *request, enum base_st
     return BASE_OK;
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Requests.
 
 static enum base_status perform_alloc(struct request *request) {
@@ -168,14 +175,15 @@ static enum base_status perform_record(struct request *request) {
         fputs("none", request->outcome);
         return BASE_OK;
     }
-    return print_status(request, allocator_record_stream(session->allocator, held->pointer, session->streams[stream]));
+    return print_status(request, allocator_record_stream(session->allocator, held->pointer,
+                                                         session->streams[stream]));
 }
 
 static enum base_status perform_empty_cache(struct request *request) {
     return print_status(request, allocator_empty_cache(request->session->allocator));
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // The device's side.
 
 static enum base_status perform_complete(struct request *request) {
@@ -192,7 +200,8 @@ static enum base_status perform_complete(struct request *request) {
 }
 
 static enum base_status perform_auto(struct request *request) {
-    if (strcmp(request->words[1], "1") != 0) return malformed(request, "only \"auto 1\" is defined");
+    if (strcmp(request->words[1], "1") != 0)
+        return malformed(request, "only \"auto 1\" is defined");
     request->session->subject->complete_at_once(request->session->allocator);
     return print_status(request, BASE_OK);
 }
@@ -210,7 +219,8 @@ static enum base_status perform_fault(struct request *request) {
     enum base_status status = word_number(request, 2, "number of the call", UINT64_MAX, &n);
     if (status == BASE_OK) status = word_number(request, 3, "error code", INT32_MAX, &code);
     if (status != BASE_OK) return status;
-    if (strcmp(request->words[1], "malloc") != 0) return base_status_set(BASE_UNSUPPORTED, "needs faults of %s", request->words[1]);
+    if (strcmp(request->words[1], "malloc") != 0)
+        return base_status_set(BASE_UNSUPPORTED, "needs faults of %s", request->words[1]);
     request->session->subject->fail_malloc(request->session->allocator, n, (int)code);
     return print_status(request, BASE_OK);
 }
@@ -219,12 +229,14 @@ static enum base_status perform_counts(struct request *request) {
     struct golden_counts counts;
     request->session->subject->counts(request->session->allocator, &counts);
     fprintf(request->outcome,
-            "query=%" PRIu64 " record=%" PRIu64 " event_sync=%" PRIu64 " event_create=%" PRIu64 " used=%" PRIu64 " va=0",
-            counts.event_query, counts.event_record, counts.event_synchronize, counts.event_create, counts.used_bytes);
+            "query=%" PRIu64 " record=%" PRIu64 " event_sync=%" PRIu64 " event_create=%" PRIu64
+            " used=%" PRIu64 " va=0",
+            counts.event_query, counts.event_record, counts.event_synchronize, counts.event_create,
+            counts.used_bytes);
     return BASE_OK;
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Settings.
 
 static enum base_status perform_fraction(struct request *request) {
@@ -237,17 +249,20 @@ static enum base_status perform_fraction(struct request *request) {
 
 static enum base_status perform_get_fraction(struct request *request) {
     double fraction;
-    const enum base_status status = request->session->subject->fraction(request->session->allocator, &fraction);
+    const enum base_status status =
+        request->session->subject->fraction(request->session->allocator, &fraction);
     if (status != BASE_OK) return print_status(request, status);
     fprintf(request->outcome, "%.17g", fraction);
     return BASE_OK;
 }
 
 static enum base_status perform_set(struct request *request) {
-    return print_status(request, request->session->subject->set_config(request->session->allocator, request->rest));
+    return print_status(
+        request, request->session->subject->set_config(request->session->allocator, request->rest));
 }
 
-// The recordings learned the sizes from a request that a fraction of 0 refused, hence the fraction afterwards.
+// The recordings learned the sizes from a request that a fraction of 0 refused, hence the fraction
+// afterwards.
 static enum base_status perform_rounded(struct request *request) {
     struct golden_session *session = request->session;
     uint64_t size;
@@ -261,7 +276,7 @@ static enum base_status perform_rounded(struct request *request) {
     return BASE_OK;
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Queries.
 
 static enum base_status perform_stat(struct request *request) {
@@ -284,7 +299,8 @@ static enum base_status perform_layout(struct request *request) {
 
 static enum base_status perform_trace(struct request *request) {
     const bool is_clear = request->word_count > 1;
-    if (is_clear && strcmp(request->words[1], "clear") != 0) return malformed(request, "only \"trace\" and \"trace clear\" are defined");
+    if (is_clear && strcmp(request->words[1], "clear") != 0)
+        return malformed(request, "only \"trace\" and \"trace clear\" are defined");
     fprintf(request->outcome, "%zu", request->session->trace_count);
     if (!is_clear) golden__print_trace(request->session, request->details);
     request->session->trace_count = 0;
@@ -326,7 +342,7 @@ static enum base_status perform_error(struct request *request) {
     return BASE_OK;
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // The table.
 
 #define ANY_WORDS WORD_COUNT_MAX
@@ -379,23 +395,27 @@ static const struct operation *operation_find(const char *name) {
 // Splits COPY at its blanks. Words beyond the last one wanted are counted, not kept.
 static void split_words(struct request *request, char *copy) {
     char *position = NULL;
-    for (char *word = strtok_r(copy, " ", &position); word != NULL; word = strtok_r(NULL, " ", &position)) {
+    for (char *word = strtok_r(copy, " ", &position); word != NULL;
+         word = strtok_r(NULL, " ", &position)) {
         if (request->word_count < WORD_COUNT_MAX) request->words[request->word_count] = word;
         request->word_count++;
     }
 }
 
 static enum base_status run(const struct operation *operation, struct request *request) {
-    if (operation->perform == NULL) return base_status_set(BASE_UNSUPPORTED, "needs %s", operation->usage);
-    const bool is_too_long = operation->word_count_max != ANY_WORDS && request->word_count > operation->word_count_max;
+    if (operation->perform == NULL)
+        return base_status_set(BASE_UNSUPPORTED, "needs %s", operation->usage);
+    const bool is_too_long =
+        operation->word_count_max != ANY_WORDS && request->word_count > operation->word_count_max;
     if (request->word_count < operation->word_count_min || is_too_long)
-        return base_status_set(BASE_FORMAT, "\"%.80s\": the operation reads \"%s\"", request->text, operation->usage);
+        return base_status_set(BASE_FORMAT, "\"%.80s\": the operation reads \"%s\"", request->text,
+                               operation->usage);
     return operation->perform(request);
 }
 
 // Writes the pieces in the order of the format: outcome, calls, details.
-static void print_result(const struct request *request, const struct golden_counts *before, const char *outcome,
-                         const char *details, FILE *output) {
+static void print_result(const struct request *request, const struct golden_counts *before,
+                         const char *outcome, const char *details, FILE *output) {
     struct golden_counts after;
     request->session->subject->counts(request->session->allocator, &after);
     fprintf(output, "%s = %s", request->text, outcome);
@@ -403,14 +423,18 @@ static void print_result(const struct request *request, const struct golden_coun
     fprintf(output, "\n%s", details);
 }
 
-enum base_status golden_session_perform(struct golden_session *session, const char *text, FILE *output) {
+enum base_status golden_session_perform(struct golden_session *session, const char *text,
+                                        FILE *output) {
     char copy[OPERATION_LENGTH_MAX];
     if (snprintf(copy, sizeof copy, "%s", text) >= (int)sizeof copy)
-        return base_status_set(BASE_FORMAT, "\"%.80s...\" is longer than %d bytes", text, OPERATION_LENGTH_MAX - 1);
+        return base_status_set(BASE_FORMAT, "\"%.80s...\" is longer than %d bytes", text,
+                               OPERATION_LENGTH_MAX - 1);
     const char *blank = strchr(text, ' ');
-    struct request request = {.session = session, .text = text, .rest = blank == NULL ? "" : blank + 1};
+    struct request request = {
+        .session = session, .text = text, .rest = blank == NULL ? "" : blank + 1};
     split_words(&request, copy);
-    const struct operation *operation = request.word_count == 0 ? NULL : operation_find(request.words[0]);
+    const struct operation *operation =
+        request.word_count == 0 ? NULL : operation_find(request.words[0]);
     if (operation == NULL) return malformed(&request, "no operation has this name");
 
     char *outcome, *details;
@@ -429,13 +453,15 @@ enum base_status golden_session_perform(struct golden_session *session, const ch
     return status;
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Life.
 
-void golden_session_check(struct golden_session *session) { session->subject->check(session->allocator); }
+void golden_session_check(struct golden_session *session) {
+    session->subject->check(session->allocator);
+}
 
-enum base_status golden_session_create(const struct golden_subject *subject, const char *config, uint64_t capacity,
-                                       struct golden_session **session) {
+enum base_status golden_session_create(const struct golden_subject *subject, const char *config,
+                                       uint64_t capacity, struct golden_session **session) {
     struct golden_session *created = calloc(1, sizeof *created);
     if (created == NULL) return base_status_set(BASE_HOST_MEMORY, "no memory for a session");
     created->subject = subject;
@@ -444,12 +470,14 @@ enum base_status golden_session_create(const struct golden_subject *subject, con
         free(created);
         return status;
     }
-    for (unsigned number = 0; number < GOLDEN_STREAM_COUNT; number++) created->streams[number] = subject->stream(number);
-    status = allocator_set_observer(created->allocator,
-                                    &(struct allocator_observer){.event = on_event, .context = created});
+    for (unsigned number = 0; number < GOLDEN_STREAM_COUNT; number++)
+        created->streams[number] = subject->stream(number);
+    status = allocator_set_observer(
+        created->allocator, &(struct allocator_observer){.event = on_event, .context = created});
     if (status == BASE_OK)
         status = subject->observe_out_of_memory(
-            created->allocator, &(struct cca_out_of_memory_observer){.event = on_out_of_memory, .context = created});
+            created->allocator,
+            &(struct cca_out_of_memory_observer){.event = on_out_of_memory, .context = created});
     if (status != BASE_OK) {
         golden_session_destroy(created);
         return status;

@@ -36,11 +36,14 @@ struct golden_session {
 // "SEG OFF" of an address; "- 0" for NULL.
 void golden__print_address(const struct golden_session *session, const void *address, FILE *output);
 void golden__print_escaped(const char *text, FILE *output);
-void golden__print_out_of_memory(const struct golden_session *session, const char *message, FILE *output);
+void golden__print_out_of_memory(const struct golden_session *session, const char *message,
+                                 FILE *output);
 void golden__print_statistics(const struct allocator_stats *stats, FILE *output);
-void golden__print_layout(const struct golden_session *session, const struct allocator_snapshot *snapshot, FILE *output);
+void golden__print_layout(const struct golden_session *session,
+                          const struct allocator_snapshot *snapshot, FILE *output);
 void golden__print_trace(const struct golden_session *session, FILE *output);
 // " | M1 F2", nothing if no device was called.
-void golden__print_calls(const struct golden_counts *before, const struct golden_counts *after, FILE *output);
+void golden__print_calls(const struct golden_counts *before, const struct golden_counts *after,
+                         FILE *output);
 
 #endif

@@ -4,8 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-// Segment numbers ascend with addresses, so the segment of an address is the last one that does not begin behind it.
-void golden__print_address(const struct golden_session *session, const void *address, FILE *output) {
+// Segment numbers ascend with addresses, so the segment of an address is the last one that does not
+// begin behind it.
+void golden__print_address(const struct golden_session *session, const void *address,
+                           FILE *output) {
     size_t low = 0, high = session->segment_count;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
@@ -31,8 +33,10 @@ void golden__print_escaped(const char *text, FILE *output) {
     }
 }
 
-// Prints the size before MARKER, the last two words ("20.00 MiB"), without their blank; "-" if the text has no MARKER.
-static void print_number_before(const char *message, const char *label, const char *marker, FILE *output) {
+// Prints the size before MARKER, the last two words ("20.00 MiB"), without their blank; "-" if the
+// text has no MARKER.
+static void print_number_before(const char *message, const char *label, const char *marker,
+                                FILE *output) {
     fprintf(output, " %s=", label);
     const char *end = strstr(message, marker);
     const char *begin = end;
@@ -43,7 +47,8 @@ static void print_number_before(const char *message, const char *label, const ch
         if (*begin != ' ') fputc(*begin, output);
 }
 
-void golden__print_out_of_memory(const struct golden_session *session, const char *message, FILE *output) {
+void golden__print_out_of_memory(const struct golden_session *session, const char *message,
+                                 FILE *output) {
     fputs("oom", output);
     print_number_before(message, "tried", ". GPU ", output);
     print_number_before(message, "total", " of which ", output);
@@ -53,19 +58,20 @@ void golden__print_out_of_memory(const struct golden_session *session, const cha
     print_number_before(message, "private", " allocated in private pools", output);
     print_number_before(message, "unallocated", " is reserved by PyTorch but unallocated", output);
     const struct cca_out_of_memory *numbers = &session->out_of_memory;
-    fprintf(output, " observer=%zu,%zu,%zu", numbers->tried, numbers->limited ? numbers->allowed : numbers->total,
-            numbers->free);
+    fprintf(output, " observer=%zu,%zu,%zu", numbers->tried,
+            numbers->limited ? numbers->allowed : numbers->total, numbers->free);
 }
 
 static void print_stat(const struct allocator_stat *stat, FILE *output) {
-    fprintf(output, " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, stat->current, stat->peak, stat->allocated,
-            stat->freed);
+    fprintf(output, " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, stat->current, stat->peak,
+            stat->allocated, stat->freed);
 }
 
 void golden__print_statistics(const struct allocator_stats *stats, FILE *output) {
-#define PRINT_FAMILY(name)                                                                      \
-    fputs("s " #name, output);                                                                  \
-    for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; kind++) print_stat(&stats->name[kind], output); \
+#define PRINT_FAMILY(name)                                                                         \
+    fputs("s " #name, output);                                                                     \
+    for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; kind++)                                   \
+        print_stat(&stats->name[kind], output);                                                    \
     fputc('\n', output);
     ALLOCATOR_STAT_LIST(PRINT_FAMILY)
 #undef PRINT_FAMILY
@@ -73,9 +79,12 @@ void golden__print_statistics(const struct allocator_stats *stats, FILE *output)
     print_stat(&stats->oversize_allocations, output);
     fputs("\no oversize_segments", output);
     print_stat(&stats->oversize_segments, output);
-    fprintf(output, "\nn %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 "\n",
-            stats->num_alloc_retries, stats->num_ooms, stats->num_sync_all_streams, stats->num_device_alloc,
-            stats->num_device_free, stats->num_oom_rejections, stats->max_split_size);
+    fprintf(output,
+            "\nn %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
+            "\n",
+            stats->num_alloc_retries, stats->num_ooms, stats->num_sync_all_streams,
+            stats->num_device_alloc, stats->num_device_free, stats->num_oom_rejections,
+            stats->max_split_size);
 }
 
 static int stream_number(const struct golden_session *session, cudaStream_t stream) {
@@ -88,8 +97,8 @@ static void print_pool(const struct allocator_pool_id *pool, FILE *output) {
     fprintf(output, "%" PRIu64 ".%" PRIu64, pool->capture, pool->user);
 }
 
-static void print_block(const struct golden_session *session, const struct allocator_snapshot_block *block,
-                        FILE *output) {
+static void print_block(const struct golden_session *session,
+                        const struct allocator_snapshot_block *block, FILE *output) {
     fputs("b ", output);
     golden__print_address(session, block->address, output);
     fprintf(output, " %zu %zu %c\n", block->size, block->requested_size,
@@ -98,16 +107,18 @@ static void print_block(const struct golden_session *session, const struct alloc
                                                            : 'I');
 }
 
-void golden__print_layout(const struct golden_session *session, const struct allocator_snapshot *snapshot, FILE *output) {
+void golden__print_layout(const struct golden_session *session,
+                          const struct allocator_snapshot *snapshot, FILE *output) {
     for (size_t index = 0; index < snapshot->segment_count; index++) {
         const struct allocator_snapshot_segment *segment = &snapshot->segments[index];
         fputs("g ", output);
         golden__print_address(session, segment->address, output);
-        fprintf(output, " %zu %d %s %d ", segment->total_size, stream_number(session, segment->stream),
-                segment->is_large ? "large" : "small", segment->is_expandable);
+        fprintf(output, " %zu %d %s %d ", segment->total_size,
+                stream_number(session, segment->stream), segment->is_large ? "large" : "small",
+                segment->is_expandable);
         print_pool(&segment->pool, output);
-        fprintf(output, " %zu %zu %zu %zu\n", segment->allocated_size, segment->active_size, segment->requested_size,
-                segment->block_count);
+        fprintf(output, " %zu %zu %zu %zu\n", segment->allocated_size, segment->active_size,
+                segment->requested_size, segment->block_count);
         for (size_t block = 0; block < segment->block_count; block++)
             print_block(session, &snapshot->blocks[segment->block_first + block], output);
     }
@@ -127,7 +138,8 @@ void golden__print_trace(const struct golden_session *session, FILE *output) {
     }
 }
 
-void golden__print_calls(const struct golden_counts *before, const struct golden_counts *after, FILE *output) {
+void golden__print_calls(const struct golden_counts *before, const struct golden_counts *after,
+                         FILE *output) {
     const struct {
         char letter;
         uint64_t count;

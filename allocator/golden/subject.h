@@ -1,7 +1,9 @@
-// What replays a decision log: an allocator together with the device below it, opened anew for each log.
+// What replays a decision log: an allocator together with the device below it, opened anew for each
+// log.
 //
-// The allocator is driven through allocator/allocator.h; a subject adds what that interface does not have:
-// settings, the memory fraction, and the device's side of the story (streams, events, foreign memory, faults, counts).
+// The allocator is driven through allocator/allocator.h; a subject adds what that interface does
+// not have: settings, the memory fraction, and the device's side of the story (streams, events,
+// foreign memory, faults, counts).
 #ifndef TIDEMARK_ALLOCATOR_GOLDEN_SUBJECT_H
 #define TIDEMARK_ALLOCATOR_GOLDEN_SUBJECT_H
 
@@ -21,22 +23,27 @@ struct golden_counts {
 struct golden_subject {
     const char *name;
 
-    // A fresh device of CAPACITY bytes and an allocator on it. The statuses of cca_allocator_create.
+    // A fresh device of CAPACITY bytes and an allocator on it. The statuses of
+    // cca_allocator_create.
     enum base_status (*open)(const char *config, uint64_t capacity, struct allocator **allocator);
     void (*close)(struct allocator *allocator);
 
     enum base_status (*set_config)(struct allocator *allocator, const char *config);
     enum base_status (*set_fraction)(struct allocator *allocator, double fraction);
     enum base_status (*fraction)(struct allocator *allocator, double *fraction);
-    enum base_status (*round_size)(struct allocator *allocator, size_t size, size_t *rounded, size_t *segment);
+    enum base_status (*round_size)(struct allocator *allocator, size_t size, size_t *rounded,
+                                   size_t *segment);
     enum base_status (*observe_out_of_memory)(struct allocator *allocator,
                                               const struct cca_out_of_memory_observer *observer);
 
-    cudaStream_t (*stream)(unsigned number);                        // valid until close
-    void (*complete)(struct allocator *allocator, unsigned stream); // all work recorded on it so far is done
-    void (*complete_at_once)(struct allocator *allocator);          // from here on events complete when recorded
+    cudaStream_t (*stream)(unsigned number); // valid until close
+    void (*complete)(struct allocator *allocator,
+                     unsigned stream); // all work recorded on it so far is done
+    void (*complete_at_once)(
+        struct allocator *allocator); // from here on events complete when recorded
     void (*set_foreign_bytes)(struct allocator *allocator, uint64_t bytes);
-    void (*fail_malloc)(struct allocator *allocator, uint64_t n, int code); // the N-th next cudaMalloc
+    void (*fail_malloc)(struct allocator *allocator, uint64_t n,
+                        int code); // the N-th next cudaMalloc
     void (*counts)(struct allocator *allocator, struct golden_counts *counts);
     void (*check)(struct allocator *allocator); // aborts on a broken invariant
 };

@@ -1,7 +1,7 @@
 // The caching allocator on the simulator as a subject: accounting only, addresses that only ascend.
 //
-// The simulated device is one for the process, hence the one set of streams here. Every stream is held, so that the
-// events recorded on it stay pending until a log says otherwise.
+// The simulated device is one for the process, hence the one set of streams here. Every stream is
+// held, so that the events recorded on it stay pending until a log says otherwise.
 #include "allocator/golden/subject.h"
 
 #include "base/check.h"
@@ -13,11 +13,14 @@ static cudaStream_t streams[GOLDEN_STREAM_COUNT];
 static void streams_create(void) {
     streams[0] = NULL;
     for (unsigned number = 1; number < GOLDEN_STREAM_COUNT; number++)
-        BASE_CHECK_EQ(cudaStreamCreateWithFlags(&streams[number], cudaStreamNonBlocking), cudaSuccess);
-    for (unsigned number = 0; number < GOLDEN_STREAM_COUNT; number++) sim_stream_hold(streams[number], true);
+        BASE_CHECK_EQ(cudaStreamCreateWithFlags(&streams[number], cudaStreamNonBlocking),
+                      cudaSuccess);
+    for (unsigned number = 0; number < GOLDEN_STREAM_COUNT; number++)
+        sim_stream_hold(streams[number], true);
 }
 
-static enum base_status caching_open(const char *config, uint64_t capacity, struct allocator **allocator) {
+static enum base_status caching_open(const char *config, uint64_t capacity,
+                                     struct allocator **allocator) {
     const struct sim_options options = {.device_count = 1,
                                         .capacity_bytes = capacity,
                                         .numerics = SIM_NUMERICS_OFF,
@@ -45,7 +48,8 @@ static void caching_complete(struct allocator *allocator, unsigned stream) {
 
 static void caching_complete_at_once(struct allocator *allocator) {
     (void)allocator;
-    for (unsigned number = 0; number < GOLDEN_STREAM_COUNT; number++) sim_stream_hold(streams[number], false);
+    for (unsigned number = 0; number < GOLDEN_STREAM_COUNT; number++)
+        sim_stream_hold(streams[number], false);
 }
 
 static void caching_set_foreign_bytes(struct allocator *allocator, uint64_t bytes) {
@@ -61,30 +65,32 @@ static void caching_fail_malloc(struct allocator *allocator, uint64_t n, int cod
 static void caching_counts(struct allocator *allocator, struct golden_counts *counts) {
     (void)allocator;
     const uint64_t failed = sim_call_failed_count(SIM_CALL_MALLOC);
-    *counts = (struct golden_counts){.malloc = sim_call_count(SIM_CALL_MALLOC) - failed,
-                                     .malloc_failed = failed,
-                                     .free = sim_call_count(SIM_CALL_FREE),
-                                     .stream_synchronize = sim_call_count(SIM_CALL_STREAM_SYNCHRONIZE),
-                                     .device_synchronize = sim_call_count(SIM_CALL_DEVICE_SYNCHRONIZE),
-                                     .event_record = sim_call_count(SIM_CALL_EVENT_RECORD),
-                                     .event_synchronize = sim_call_count(SIM_CALL_EVENT_SYNCHRONIZE),
-                                     .event_query = sim_call_count(SIM_CALL_EVENT_QUERY),
-                                     .event_create = sim_call_count(SIM_CALL_EVENT_CREATE),
-                                     .used_bytes = sim_used_bytes(0)};
+    *counts =
+        (struct golden_counts){.malloc = sim_call_count(SIM_CALL_MALLOC) - failed,
+                               .malloc_failed = failed,
+                               .free = sim_call_count(SIM_CALL_FREE),
+                               .stream_synchronize = sim_call_count(SIM_CALL_STREAM_SYNCHRONIZE),
+                               .device_synchronize = sim_call_count(SIM_CALL_DEVICE_SYNCHRONIZE),
+                               .event_record = sim_call_count(SIM_CALL_EVENT_RECORD),
+                               .event_synchronize = sim_call_count(SIM_CALL_EVENT_SYNCHRONIZE),
+                               .event_query = sim_call_count(SIM_CALL_EVENT_QUERY),
+                               .event_create = sim_call_count(SIM_CALL_EVENT_CREATE),
+                               .used_bytes = sim_used_bytes(0)};
 }
 
-const struct golden_subject golden_subject_caching = {.name = "caching",
-                                                      .open = caching_open,
-                                                      .close = allocator_destroy,
-                                                      .set_config = cca_set_config,
-                                                      .set_fraction = caching_set_fraction,
-                                                      .fraction = caching_fraction,
-                                                      .round_size = cca_round_size,
-                                                      .observe_out_of_memory = cca_set_out_of_memory_observer,
-                                                      .stream = caching_stream,
-                                                      .complete = caching_complete,
-                                                      .complete_at_once = caching_complete_at_once,
-                                                      .set_foreign_bytes = caching_set_foreign_bytes,
-                                                      .fail_malloc = caching_fail_malloc,
-                                                      .counts = caching_counts,
-                                                      .check = cca_check};
+const struct golden_subject golden_subject_caching = {
+    .name = "caching",
+    .open = caching_open,
+    .close = allocator_destroy,
+    .set_config = cca_set_config,
+    .set_fraction = caching_set_fraction,
+    .fraction = caching_fraction,
+    .round_size = cca_round_size,
+    .observe_out_of_memory = cca_set_out_of_memory_observer,
+    .stream = caching_stream,
+    .complete = caching_complete,
+    .complete_at_once = caching_complete_at_once,
+    .set_foreign_bytes = caching_set_foreign_bytes,
+    .fail_malloc = caching_fail_malloc,
+    .counts = caching_counts,
+    .check = cca_check};

@@ -2,7 +2,8 @@
 #include "allocator/golden/model.h"
 #include "allocator/golden/subject.h"
 
-static enum base_status model_open(const char *config, uint64_t capacity, struct allocator **allocator) {
+static enum base_status model_open(const char *config, uint64_t capacity,
+                                   struct allocator **allocator) {
     return model_create(config, capacity, allocator);
 }
 
@@ -15,12 +16,14 @@ static enum base_status model_fraction(struct allocator *allocator, double *frac
     return BASE_OK;
 }
 
-static enum base_status model_sizes(struct allocator *allocator, size_t size, size_t *rounded, size_t *segment) {
+static enum base_status model_sizes(struct allocator *allocator, size_t size, size_t *rounded,
+                                    size_t *segment) {
     model_round_size(allocator, size, rounded, segment);
     return BASE_OK;
 }
 
-static enum base_status model_observe(struct allocator *allocator, const struct cca_out_of_memory_observer *observer) {
+static enum base_status model_observe(struct allocator *allocator,
+                                      const struct cca_out_of_memory_observer *observer) {
     model_set_out_of_memory_observer(allocator, observer);
     return BASE_OK;
 }
@@ -58,7 +61,9 @@ static void model_counts(struct allocator *allocator, struct golden_counts *coun
                                      .used_bytes = device->used_bytes};
 }
 
-static void model_check(struct allocator *allocator) { (void)allocator; } // one array: there is nothing that could disagree
+static void model_check(struct allocator *allocator) {
+    (void)allocator;
+} // one array: there is nothing that could disagree
 
 const struct golden_subject golden_subject_model = {.name = "model",
                                                     .open = model_open,

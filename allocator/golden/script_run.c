@@ -1,0 +1,141 @@
+// Running random programs over two subjects, and making those that differ short. See script.h.
+#include "allocator/golden/compare.h"
+#include "allocator/golden/script.h"
+#include "allocator/golden/session.h"
+
+#include "base/check.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK_INTERVAL  64
+#define SHRINK_RUNS_MAX 5000
+
+// What the session prints for the operation, or the error's sentence. The caller frees it.
+static char *perform(struct golden_session *session, const char *operation) {
+    char *text;
+    size_t size;
+    FILE *output = open_memstream(&text, &size);
+    BASE_CHECK(output != NULL);
+    if (golden_session_perform(session, operation, output) != BASE_OK)
+        fprintf(output, "%s\n", base_status_message());
+    fclose(output);
+    return text;
+}
+
+// Line by line, with the freedoms of the format.
+static bool texts_agree(const char *first, const char *second) {
+    if (strcmp(first, second) == 0) return true;
+    if (strchr(first, '\n') != strrchr(first, '\n')) return false; // details have no freedoms
+    return golden_lines_agree(first, second);
+}
+
+static struct golden_session *open_session(const struct golden_script *script,
+                                           const struct golden_subject *subject) {
+    struct golden_session *session;
+    const enum base_status status =
+        golden_session_create(subject, script->config, script->capacity_bytes, &session);
+    if (status != BASE_OK)
+        fprintf(stderr, "seed %" PRIu64 ": %s refuses \"%s\": %s\n", script->seed, subject->name,
+                script->config, base_status_message());
+    BASE_CHECK_EQ(status, BASE_OK);
+    return session;
+}
+
+bool golden_script_compare(const struct golden_script *script, const struct golden_subject *first,
+                           const struct golden_subject *second,
+                           struct golden_difference *difference) {
+    struct golden_session *sessions[2] = {open_session(script, first),
+                                          open_session(script, second)};
+    bool differs = false;
+    for (size_t step = 0; step < script->operation_count && !differs; step++) {
+        base_check_context("seed %" PRIu64 ", step %zu, \"%.80s\"", script->seed, step,
+                           script->operations[step]);
+        char *texts[2];
+        for (int side = 0; side < 2; side++)
+            texts[side] = perform(sessions[side], script->operations[step]);
+        differs = !texts_agree(texts[0], texts[1]);
+        if (differs) {
+            *difference =
+                (struct golden_difference){.step = step, .first = texts[0], .second = texts[1]};
+            break;
+        }
+        free(texts[0]);
+        free(texts[1]);
+        if (step % CHECK_INTERVAL == 0 || step + 1 == script->operation_count)
+            for (int side = 0; side < 2; side++) golden_session_check(sessions[side]);
+    }
+    base_check_context(NULL);
+    for (int side = 0; side < 2; side++) golden_session_destroy(sessions[side]);
+    return differs;
+}
+
+void golden_difference_deinit(struct golden_difference *difference) {
+    free(difference->first);
+    free(difference->second);
+    *difference = (struct golden_difference){0};
+}
+
+// A view of SCRIPT without COUNT operations from FIRST on; it shares the texts.
+static struct golden_script script_without(const struct golden_script *script, size_t first,
+                                           size_t count) {
+    struct golden_script view = *script;
+    view.operations = malloc(script->operation_count * sizeof *view.operations);
+    BASE_CHECK(view.operations != NULL);
+    view.operation_count = script->operation_count - count;
+    memcpy(view.operations, script->operations, first * sizeof *view.operations);
+    memcpy(view.operations + first, script->operations + first + count,
+           (view.operation_count - first) * sizeof *view.operations);
+    return view;
+}
+
+static void script_remove(struct golden_script *script, size_t first, size_t count) {
+    for (size_t index = first; index < first + count; index++) free(script->operations[index]);
+    script->operation_count -= count;
+    memmove(script->operations + first, script->operations + first + count,
+            (script->operation_count - first) * sizeof *script->operations);
+}
+
+// Removes COUNT operations from FIRST on if what is left still differs, and all behind that
+// difference.
+static bool try_remove(struct golden_script *script, size_t first, size_t count,
+                       const struct golden_subject *left, const struct golden_subject *right) {
+    struct golden_script view = script_without(script, first, count);
+    struct golden_difference difference;
+    const bool differs = golden_script_compare(&view, left, right, &difference);
+    free(view.operations);
+    if (!differs) return false;
+    script_remove(script, first, count);
+    script_remove(script, difference.step + 1, script->operation_count - difference.step - 1);
+    golden_difference_deinit(&difference);
+    return true;
+}
+
+void golden_script_shrink(struct golden_script *script, const struct golden_subject *first,
+                          const struct golden_subject *second) {
+    size_t runs = 0;
+    if (script->operation_count == 0 || !try_remove(script, 0, 0, first, second)) return;
+    for (size_t piece = script->operation_count / 2; piece > 0; piece /= 2) {
+        // From the end: an operation behind is often pointless without the one before it, seldom
+        // the other way round.
+        for (size_t end = script->operation_count; end >= piece && runs < SHRINK_RUNS_MAX; runs++) {
+            try_remove(script, end - piece, piece, first, second);
+            end = end - piece < script->operation_count ? end - piece : script->operation_count;
+        }
+    }
+}
+
+void golden_script_print(const struct golden_script *script, const struct golden_subject *subject,
+                         FILE *output) {
+    fprintf(output, "# seed %" PRIu64 ", outcomes of %s\n", script->seed, subject->name);
+    if (script->config[0] != '\0') fprintf(output, "config %s\n", script->config);
+    fprintf(output, "capacity %" PRIu64 "\n", script->capacity_bytes);
+    struct golden_session *session = open_session(script, subject);
+    for (size_t step = 0; step < script->operation_count; step++) {
+        char *text = perform(session, script->operations[step]);
+        fputs(text, output);
+        free(text);
+    }
+    golden_session_destroy(session);
+}
