@@ -2,11 +2,8 @@
 #include "trace/trace.h"
 
 #include "trace/build.h"
-#include "trace/sidecar.h"
-#include "trace/snapshot_reader.h"
 #include "trace/tmt.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 // How far into a file words that tell its kind are looked for.
@@ -42,20 +39,6 @@ static enum base_status refuse(const unsigned char *bytes, size_t size) {
     return base_status_set(BASE_FORMAT, "byte 0: neither a .tmt nor a pickle of protocol 2 to 5; %s", wanted);
 }
 
-static enum base_status read_snapshot(struct trace_input *input, const char *path, const struct trace_read_options *options,
-                                      struct trace **trace) {
-    struct trace *read = NULL;
-    enum base_status status = trace__read_snapshot(input, options, &read);
-    if (status != BASE_OK) return base_status_prefix(status, "%s", path);
-    char *name = trace__base_name(path);
-    status = name == NULL ? base_status_set(BASE_HOST_MEMORY, "no memory for a name") : trace_set_text(&read->name, name);
-    free(name);
-    if (status == BASE_OK) status = trace__read_sidecar(path, &read->settings);
-    if (status == BASE_OK) *trace = read;
-    else trace_destroy(read);
-    return status;
-}
-
 static enum base_status read_input(struct trace_input *input, const char *path, const struct trace_read_options *options,
                                    struct trace **trace) {
     enum base_status status = trace_input_fill(input, LOOK_SIZE);
@@ -66,7 +49,6 @@ static enum base_status read_input(struct trace_input *input, const char *path, 
         status = trace__read_tmt(input, options, trace);
         return status == BASE_OK ? status : base_status_prefix(status, "%s", path);
     }
-    if (size >= 1 && input->next[0] == 0x80) return read_snapshot(input, path, options, trace);
     return base_status_prefix(refuse(input->next, look), "%s", path);
 }
 

@@ -1,7 +1,7 @@
 // Whether a history can be replayed, and if not the first reason, in one sentence.
 #include "trace/trace.h"
 
-#include "trace/address_map.h"
+#include "trace/walk.h"
 
 #include <inttypes.h>
 
@@ -71,33 +71,33 @@ static enum base_status contradiction(const struct trace *trace, int device, siz
 }
 
 // A history without placement: every free must name a live block, no live block's name is given twice.
-static enum base_status check_event(const struct trace *trace, int device, size_t i, struct trace_address_map *live) {
+static enum base_status check_event(const struct trace *trace, int device, size_t i, struct base_address_map *live) {
     const struct trace_event *event = &trace->events[i];
-    const uint32_t state = trace__map_find(live, event->address);
+    const uint32_t state = trace__find(live, event->address);
     switch ((enum trace_action)event->action) {
     case TRACE_ALLOC:
-        if (state != TRACE_MAP_NONE) return contradiction(trace, device, i, "the block there is in use: live blocks overlap");
-        return trace__map_set(live, event->address, TRACE_BLOCK_ALLOCATED);
+        if (state != TRACE_NONE) return contradiction(trace, device, i, "the block there is in use: live blocks overlap");
+        return base_address_map_set(live, event->address, TRACE_BLOCK_ALLOCATED);
     case TRACE_FREE_REQUESTED:
-        if (state == TRACE_MAP_NONE) return contradiction(trace, device, i, "no live block has this address");
+        if (state == TRACE_NONE) return contradiction(trace, device, i, "no live block has this address");
         if (state == TRACE_BLOCK_PENDING_FREE) return contradiction(trace, device, i, "the block was freed already");
-        return trace__map_set(live, event->address, TRACE_BLOCK_PENDING_FREE);
+        return base_address_map_set(live, event->address, TRACE_BLOCK_PENDING_FREE);
     case TRACE_FREE_COMPLETED:
-        if (state == TRACE_MAP_NONE) return contradiction(trace, device, i, "no live block has this address");
+        if (state == TRACE_NONE) return contradiction(trace, device, i, "no live block has this address");
         if (state == TRACE_BLOCK_ALLOCATED)
             return contradiction(trace, device, i, "no free_requested came before: the file lacks events");
-        trace__map_remove(live, event->address);
+        trace__forget(live, event->address);
         return BASE_OK;
     default: return BASE_OK;
     }
 }
 
 static enum base_status check_requests(const struct trace *trace, int device) {
-    struct trace_address_map live = {0};
+    struct base_address_map live = {0};
     enum base_status status = BASE_OK;
     for (size_t i = trace->device_event_first[device]; status == BASE_OK && i < trace->device_event_first[device + 1]; i++)
         status = check_event(trace, device, i, &live);
-    trace__map_deinit(&live);
+    base_address_map_deinit(&live);
     return status;
 }
 

@@ -21,7 +21,7 @@ struct builder {
     const struct trace *trace;
     int device;
     size_t event_first, event_end;
-    struct trace_address_map block_seen, segment_seen; // addresses that some event names
+    struct base_address_map block_seen, segment_seen; // addresses that some event names
     struct trace_segment *segments;
     size_t segment_count, segment_capacity;
     struct trace_block *live; // exact size, or 0: to be inferred
@@ -56,8 +56,8 @@ static enum base_status add_live(struct builder *builder, const struct trace_blo
 // What was there.
 
 static enum base_status take_block_event(struct builder *builder, const struct trace_event *event) {
-    if (trace__map_find(&builder->block_seen, event->address) != TRACE_MAP_NONE) return BASE_OK;
-    enum base_status status = trace__map_set(&builder->block_seen, event->address, 0);
+    if (trace__find(&builder->block_seen, event->address) != TRACE_NONE) return BASE_OK;
+    enum base_status status = base_address_map_set(&builder->block_seen, event->address, 0);
     if (status != BASE_OK || event->action == TRACE_ALLOC) return status;
     const struct trace_block block = {
         .address = event->address, .requested_size = event->size, .stack = TRACE_NONE,
@@ -66,8 +66,8 @@ static enum base_status take_block_event(struct builder *builder, const struct t
 }
 
 static enum base_status take_segment_event(struct builder *builder, const struct trace_event *event) {
-    if (trace__map_find(&builder->segment_seen, event->address) != TRACE_MAP_NONE) return BASE_OK;
-    enum base_status status = trace__map_set(&builder->segment_seen, event->address, 0);
+    if (trace__find(&builder->segment_seen, event->address) != TRACE_NONE) return BASE_OK;
+    enum base_status status = base_address_map_set(&builder->segment_seen, event->address, 0);
     if (status != BASE_OK || event->action == TRACE_SEGMENT_ALLOC) return status;
     const struct trace_segment segment = {.address = event->address, .total_size = event->size, .stack = TRACE_NONE,
                                           .stream = event->stream, .pool = event->pool, .device = event->device,
@@ -97,10 +97,10 @@ static enum base_status take_final_state(struct builder *builder) {
     for (size_t i = 0; status == BASE_OK && i < trace->segment_count; i++) {
         const struct trace_segment *segment = &trace->segments[i];
         if (segment->device != builder->device) continue;
-        if (trace__map_find(&builder->segment_seen, segment->address) == TRACE_MAP_NONE) status = add_segment(builder, segment);
+        if (trace__find(&builder->segment_seen, segment->address) == TRACE_NONE) status = add_segment(builder, segment);
         for (uint64_t j = segment->block_first; status == BASE_OK && j < segment->block_first + segment->block_count; j++) {
             const struct trace_block *block = &trace->blocks[j];
-            if (block->state != TRACE_BLOCK_INACTIVE && trace__map_find(&builder->block_seen, block->address) == TRACE_MAP_NONE)
+            if (block->state != TRACE_BLOCK_INACTIVE && trace__find(&builder->block_seen, block->address) == TRACE_NONE)
                 status = add_live(builder, block);
         }
     }
@@ -257,8 +257,8 @@ enum base_status trace_start_state(const struct trace *trace, int device, struct
     struct builder builder = {.trace = trace, .device = device, .event_first = trace->device_event_first[device],
                               .event_end = trace->device_event_first[device + 1]};
     enum base_status status = build(&builder, state);
-    trace__map_deinit(&builder.block_seen);
-    trace__map_deinit(&builder.segment_seen);
+    base_address_map_deinit(&builder.block_seen);
+    base_address_map_deinit(&builder.segment_seen);
     free(builder.segments);
     free(builder.live);
     if (status != BASE_OK) trace_state_deinit(state);

@@ -58,7 +58,7 @@ uint64_t trace__slack_max(const struct trace_settings *settings, bool is_large, 
 static enum base_status slot_reserve(void **table, size_t count, size_t *capacity, size_t size, const char *what) {
     if (count < *capacity) return BASE_OK;
     const size_t wanted = *capacity == 0 ? 64 : *capacity * 2;
-    if (wanted >= TRACE_MAP_NONE) return base_status_set(BASE_LIMIT, "more than %zu %s at one time", *capacity, what);
+    if (wanted >= TRACE_NONE) return base_status_set(BASE_LIMIT, "more than %zu %s at one time", *capacity, what);
     void *grown = realloc(*table, wanted * size);
     if (grown == NULL) return base_status_set(BASE_HOST_MEMORY, "no memory for %zu %s", wanted, what);
     *table = grown;
@@ -67,7 +67,7 @@ static enum base_status slot_reserve(void **table, size_t count, size_t *capacit
 }
 
 static enum base_status block_take(struct trace_walk *walk, const struct trace_walk_block *value, uint32_t *index) {
-    if (walk->block_unused != TRACE_MAP_NONE) {
+    if (walk->block_unused != TRACE_NONE) {
         *index = walk->block_unused;
         walk->block_unused = walk->blocks[*index].after;
     } else {
@@ -78,7 +78,7 @@ static enum base_status block_take(struct trace_walk *walk, const struct trace_w
     }
     walk->blocks[*index] = *value;
     walk->blocks[*index].used = true;
-    return trace__map_set(&walk->by_address, value->address, *index);
+    return base_address_map_set(&walk->by_address, value->address, *index);
 }
 
 static void block_drop(struct trace_walk *walk, uint32_t index) {
@@ -87,7 +87,7 @@ static void block_drop(struct trace_walk *walk, uint32_t index) {
 }
 
 static enum base_status segment_take(struct trace_walk *walk, const struct trace_walk_segment *value, uint32_t *index) {
-    if (walk->segment_unused != TRACE_MAP_NONE) {
+    if (walk->segment_unused != TRACE_NONE) {
         *index = walk->segment_unused;
         walk->segment_unused = walk->segments[*index].stack;
     } else {
@@ -108,17 +108,17 @@ static enum base_status add_start_segment(struct trace_walk *walk, size_t i, con
     const struct trace_segment *from = &walk->start->segments[i];
     const struct trace_walk_segment added = {.address = from->address, .total_size = from->total_size, .stack = from->stack,
                                              .stream = from->stream, .pool = from->pool, .is_large = from->is_large};
-    uint32_t segment = 0, before = TRACE_MAP_NONE;
+    uint32_t segment = 0, before = TRACE_NONE;
     enum base_status status = segment_take(walk, &added, &segment);
     for (uint64_t j = from->block_first; status == BASE_OK && j < from->block_first + from->block_count; j++) {
         const struct trace_block *block = &walk->start->blocks[j];
         const struct trace_walk_block copy = {
             .address = block->address, .size = block->size, .requested_size = block->requested_size, .before = before,
-            .after = TRACE_MAP_NONE, .segment = segment, .start = (uint32_t)j, .stack = block->stack, .state = block->state,
+            .after = TRACE_NONE, .segment = segment, .start = (uint32_t)j, .stack = block->stack, .state = block->state,
             .guessed = guessed != NULL && guessed[j] != 0};
         uint32_t index = 0;
         status = block_take(walk, &copy, &index);
-        if (status == BASE_OK && before != TRACE_MAP_NONE) walk->blocks[before].after = index;
+        if (status == BASE_OK && before != TRACE_NONE) walk->blocks[before].after = index;
         before = index;
     }
     return status;
@@ -126,8 +126,8 @@ static enum base_status add_start_segment(struct trace_walk *walk, size_t i, con
 
 enum base_status trace__walk_init(struct trace_walk *walk, const struct trace *trace, int device, struct trace_state *start,
                                   const unsigned char *guessed) {
-    *walk = (struct trace_walk){.trace = trace, .device = device, .start = start, .block_unused = TRACE_MAP_NONE,
-                                .segment_unused = TRACE_MAP_NONE};
+    *walk = (struct trace_walk){.trace = trace, .device = device, .start = start, .block_unused = TRACE_NONE,
+                                .segment_unused = TRACE_NONE};
     enum base_status status = BASE_OK;
     for (size_t i = 0; start != NULL && status == BASE_OK && i < start->segment_count; i++)
         status = add_start_segment(walk, i, guessed);
@@ -138,7 +138,7 @@ enum base_status trace__walk_init(struct trace_walk *walk, const struct trace *t
 void trace__walk_deinit(struct trace_walk *walk) {
     free(walk->blocks);
     free(walk->segments);
-    trace__map_deinit(&walk->by_address);
+    base_address_map_deinit(&walk->by_address);
     *walk = (struct trace_walk){0};
 }
 
@@ -155,21 +155,21 @@ static enum base_status contradiction(const struct trace_walk *walk, size_t even
 // An allocation at an address where no block begins: if that address lies a little behind the border between a block of
 // guessed size and the free block after it, the border was there. *found is the free block then.
 static enum base_status border_move(struct trace_walk *walk, uint64_t address, uint32_t *found) {
-    uint32_t free_block = TRACE_MAP_NONE;
-    for (uint64_t back = BLOCK_STEP; back <= NON_SPLIT_ROUNDING_BYTES && back <= address && free_block == TRACE_MAP_NONE;
+    uint32_t free_block = TRACE_NONE;
+    for (uint64_t back = BLOCK_STEP; back <= NON_SPLIT_ROUNDING_BYTES && back <= address && free_block == TRACE_NONE;
          back += BLOCK_STEP)
-        free_block = trace__map_find(&walk->by_address, address - back);
-    if (free_block == TRACE_MAP_NONE) return BASE_OK;
+        free_block = trace__find(&walk->by_address, address - back);
+    if (free_block == TRACE_NONE) return BASE_OK;
     struct trace_walk_block *block = &walk->blocks[free_block];
     const uint64_t moved = address - block->address;
-    if (block->state != TRACE_BLOCK_INACTIVE || block->before == TRACE_MAP_NONE || moved >= block->size) return BASE_OK;
+    if (block->state != TRACE_BLOCK_INACTIVE || block->before == TRACE_NONE || moved >= block->size) return BASE_OK;
     struct trace_walk_block *before = &walk->blocks[block->before];
     const uint64_t rounded = trace__round_size(&walk->trace->settings, before->requested_size);
     if (!before->guessed ||
         before->size + moved > rounded + trace__slack_max(&walk->trace->settings, walk->segments[block->segment].is_large, rounded))
         return BASE_OK;
-    trace__map_remove(&walk->by_address, block->address);
-    enum base_status status = trace__map_set(&walk->by_address, address, free_block);
+    trace__forget(&walk->by_address, block->address);
+    enum base_status status = base_address_map_set(&walk->by_address, address, free_block);
     if (status != BASE_OK) return status;
     before->size += moved;
     before->guessed = false;
@@ -186,12 +186,12 @@ static enum base_status border_move(struct trace_walk *walk, uint64_t address, u
 static enum base_status block_split(struct trace_walk *walk, uint32_t index, uint64_t size) {
     const struct trace_walk_block front = walk->blocks[index];
     const struct trace_walk_block rest = {.address = front.address + size, .size = front.size - size, .before = index,
-                                          .after = front.after, .segment = front.segment, .start = TRACE_MAP_NONE,
+                                          .after = front.after, .segment = front.segment, .start = TRACE_NONE,
                                           .stack = TRACE_NONE, .state = TRACE_BLOCK_INACTIVE};
     uint32_t added = 0;
     enum base_status status = block_take(walk, &rest, &added);
     if (status != BASE_OK) return status;
-    if (front.after != TRACE_MAP_NONE) walk->blocks[front.after].before = added;
+    if (front.after != TRACE_NONE) walk->blocks[front.after].before = added;
     walk->blocks[index].after = added;
     walk->blocks[index].size = size;
     return BASE_OK;
@@ -199,12 +199,12 @@ static enum base_status block_split(struct trace_walk *walk, uint32_t index, uin
 
 static enum base_status apply_alloc(struct trace_walk *walk, size_t event) {
     const struct trace_event *entry = &walk->trace->events[event];
-    uint32_t index = trace__map_find(&walk->by_address, entry->address);
-    if (index == TRACE_MAP_NONE) {
+    uint32_t index = trace__find(&walk->by_address, entry->address);
+    if (index == TRACE_NONE) {
         enum base_status status = border_move(walk, entry->address, &index);
         if (status != BASE_OK) return status;
     }
-    if (index == TRACE_MAP_NONE) return contradiction(walk, event, "no free block begins there");
+    if (index == TRACE_NONE) return contradiction(walk, event, "no free block begins there");
     if (walk->blocks[index].state != TRACE_BLOCK_INACTIVE)
         return contradiction(walk, event, "the block there is in use: live blocks overlap");
     const struct trace_walk_segment *segment = &walk->segments[walk->blocks[index].segment];
@@ -216,11 +216,11 @@ static enum base_status apply_alloc(struct trace_walk *walk, size_t event) {
     }
     struct trace_walk_block *block = &walk->blocks[index];
     // The border to the block before is where this allocation lies: its size is certain now.
-    if (block->before != TRACE_MAP_NONE) walk->blocks[block->before].guessed = false;
+    if (block->before != TRACE_NONE) walk->blocks[block->before].guessed = false;
     block->state = TRACE_BLOCK_ALLOCATED;
     block->requested_size = entry->size;
     block->stack = entry->stack;
-    block->start = TRACE_MAP_NONE;
+    block->start = TRACE_NONE;
     block->guessed = false;
     return BASE_OK;
 }
@@ -229,22 +229,22 @@ static enum base_status apply_alloc(struct trace_walk *walk, size_t event) {
 static void block_merge(struct trace_walk *walk, uint32_t before, uint32_t after) {
     struct trace_walk_block *kept = &walk->blocks[before];
     const struct trace_walk_block gone = walk->blocks[after];
-    trace__map_remove(&walk->by_address, gone.address);
+    trace__forget(&walk->by_address, gone.address);
     kept->size += gone.size;
     kept->after = gone.after;
-    if (gone.after != TRACE_MAP_NONE) walk->blocks[gone.after].before = before;
+    if (gone.after != TRACE_NONE) walk->blocks[gone.after].before = before;
     block_drop(walk, after);
 }
 
 static bool is_free(const struct trace_walk *walk, uint32_t index) {
-    return index != TRACE_MAP_NONE && walk->blocks[index].state == TRACE_BLOCK_INACTIVE;
+    return index != TRACE_NONE && walk->blocks[index].state == TRACE_BLOCK_INACTIVE;
 }
 
 static enum base_status apply_free(struct trace_walk *walk, size_t event) {
     const struct trace_event *entry = &walk->trace->events[event];
     const bool completed = entry->action == TRACE_FREE_COMPLETED;
-    uint32_t index = trace__map_find(&walk->by_address, entry->address);
-    if (index == TRACE_MAP_NONE || walk->blocks[index].state == TRACE_BLOCK_INACTIVE)
+    uint32_t index = trace__find(&walk->by_address, entry->address);
+    if (index == TRACE_NONE || walk->blocks[index].state == TRACE_BLOCK_INACTIVE)
         return contradiction(walk, event, "no live block has this address");
     struct trace_walk_block *block = &walk->blocks[index];
     if (!completed) {
@@ -257,7 +257,7 @@ static enum base_status apply_free(struct trace_walk *walk, size_t event) {
     block->state = TRACE_BLOCK_INACTIVE;
     block->requested_size = 0;
     block->stack = TRACE_NONE;
-    block->start = TRACE_MAP_NONE;
+    block->start = TRACE_NONE;
     block->guessed = false;
     if (is_free(walk, block->before)) {
         const uint32_t before = block->before;
@@ -270,13 +270,13 @@ static enum base_status apply_free(struct trace_walk *walk, size_t event) {
 
 static enum base_status apply_segment_alloc(struct trace_walk *walk, size_t event) {
     const struct trace_event *entry = &walk->trace->events[event];
-    if (trace__map_find(&walk->by_address, entry->address) != TRACE_MAP_NONE)
+    if (trace__find(&walk->by_address, entry->address) != TRACE_NONE)
         return contradiction(walk, event, "a block begins there already: segments overlap");
     const struct trace_walk_segment segment = {.address = entry->address, .total_size = entry->size, .stack = entry->stack,
                                                .stream = entry->stream, .pool = entry->pool,
                                                .is_large = entry->size != TRACE_SMALL_SEGMENT_BYTES};
-    struct trace_walk_block block = {.address = entry->address, .size = entry->size, .before = TRACE_MAP_NONE,
-                                     .after = TRACE_MAP_NONE, .start = TRACE_MAP_NONE, .stack = TRACE_NONE,
+    struct trace_walk_block block = {.address = entry->address, .size = entry->size, .before = TRACE_NONE,
+                                     .after = TRACE_NONE, .start = TRACE_NONE, .stack = TRACE_NONE,
                                      .state = TRACE_BLOCK_INACTIVE};
     enum base_status status = segment_take(walk, &segment, &block.segment);
     uint32_t index;
@@ -285,17 +285,17 @@ static enum base_status apply_segment_alloc(struct trace_walk *walk, size_t even
 
 static enum base_status apply_segment_free(struct trace_walk *walk, size_t event) {
     const struct trace_event *entry = &walk->trace->events[event];
-    const uint32_t index = trace__map_find(&walk->by_address, entry->address);
-    if (index == TRACE_MAP_NONE) return contradiction(walk, event, "no segment begins there");
+    const uint32_t index = trace__find(&walk->by_address, entry->address);
+    if (index == TRACE_NONE) return contradiction(walk, event, "no segment begins there");
     const struct trace_walk_block *block = &walk->blocks[index];
-    if (block->state != TRACE_BLOCK_INACTIVE || block->before != TRACE_MAP_NONE || block->after != TRACE_MAP_NONE)
+    if (block->state != TRACE_BLOCK_INACTIVE || block->before != TRACE_NONE || block->after != TRACE_NONE)
         return contradiction(walk, event, "the segment still holds live blocks");
     if (block->size != entry->size) return contradiction(walk, event, "the segment there has another size");
     struct trace_walk_segment *segment = &walk->segments[block->segment];
     const uint32_t segment_index = block->segment;
     *segment = (struct trace_walk_segment){.stack = walk->segment_unused};
     walk->segment_unused = segment_index;
-    trace__map_remove(&walk->by_address, entry->address);
+    trace__forget(&walk->by_address, entry->address);
     block_drop(walk, index);
     return BASE_OK;
 }
@@ -328,7 +328,7 @@ static void state_add_segment(const struct trace_walk *walk, uint32_t index, str
     *segment = (struct trace_segment){.address = from->address, .total_size = from->total_size, .block_first = state->block_count,
                                       .stack = from->stack, .stream = from->stream, .pool = from->pool,
                                       .device = (uint8_t)walk->device, .is_large = from->is_large};
-    for (uint32_t i = trace__map_find(&walk->by_address, from->address); i != TRACE_MAP_NONE; i = walk->blocks[i].after) {
+    for (uint32_t i = trace__find(&walk->by_address, from->address); i != TRACE_NONE; i = walk->blocks[i].after) {
         const struct trace_walk_block *block = &walk->blocks[i];
         state->blocks[state->block_count++] =
             (struct trace_block){.address = block->address, .size = block->size, .requested_size = block->requested_size,

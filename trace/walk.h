@@ -6,14 +6,14 @@
 #ifndef TIDEMARK_TRACE_WALK_H
 #define TIDEMARK_TRACE_WALK_H
 
-#include "trace/address_map.h"
+#include "base/address_map.h"
 #include "trace/trace.h"
 
 struct trace_walk_block {
     uint64_t address, size, requested_size;
-    uint32_t before, after; // neighbours in the segment, TRACE_MAP_NONE at its ends
+    uint32_t before, after; // neighbours in the segment, TRACE_NONE at its ends
     uint32_t segment;
-    uint32_t start;         // index of the start state's block, TRACE_MAP_NONE for others
+    uint32_t start;         // index of the start state's block, TRACE_NONE for others
     uint32_t stack;
     uint8_t state;          // enum trace_block_state
     bool guessed;           // of the start state, its size is the least possible one
@@ -35,9 +35,19 @@ struct trace_walk {
     struct trace_walk_segment *segments;
     size_t segment_count, segment_capacity;
     uint32_t block_unused, segment_unused; // lists of free slots through `after` and `stack`
-    struct trace_address_map by_address;   // blocks
+    struct base_address_map by_address;   // blocks
     struct trace_state *start;             // sizes found out on the way are entered here; may be NULL
 };
+
+// What MAP holds for ADDRESS, TRACE_NONE if nothing.
+static inline uint32_t trace__find(const struct base_address_map *map, uint64_t address) {
+    uint64_t value;
+    return base_address_map_get(map, address, &value) ? (uint32_t)value : TRACE_NONE;
+}
+static inline void trace__forget(struct base_address_map *map, uint64_t address) {
+    uint64_t value;
+    base_address_map_remove(map, address, &value);
+}
 
 // PyTorch's sizes under the recorded settings.
 uint64_t trace__round_size(const struct trace_settings *settings, uint64_t requested);
