@@ -1,0 +1,260 @@
+"""What //bench:all and //bench:replay share: the result folder, the programs they run, interrupts and the summary.
+
+Results are kept: a folder that holds something is never written into, the next free name is used instead. A step that fails or is
+interrupted leaves the files of the steps before it, and a file appears only when it is complete, so that what stands in
+the folder can always be read. Everything measured is measured by the C programs; nothing is computed here but the ranking
+that is printed at the end.
+"""
+
+import argparse
+import glob
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+
+RESULT_FOLDER = "tidemark-results"
+
+# What bench:all compares unless told otherwise: the default, then one change each.
+CONFIGS = [
+    "default=",
+    "split128=max_split_size_mb:128",
+    "round4=roundup_power2_divisions:4",
+    "gc80=garbage_collection_threshold:0.8",
+    "large_segment64=large_segment_size_mb:64",
+    "direct=x_allocator:direct",
+]
+
+
+class Stop(Exception):
+    """Ends the program: one line for the user, and the exit status."""
+
+    def __init__(self, status, message=""):
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class Parser(argparse.ArgumentParser):
+    """Wrong usage is one line and a pointer to --help, as the C programs word it."""
+
+    def error(self, message):
+        sys.stderr.write(f"{self.prog}: {message}\nTry '{self.prog} --help'\n")
+        sys.exit(2)
+
+
+class Tools:
+    """The programs and traces, where Bazel put them: the runfiles beside this module."""
+
+    def __init__(self, root=None):
+        root = root or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        self.host_cost = os.path.join(root, "bench/host_cost")
+        self.replay = os.path.join(root, "bench/replay_tool")
+        self.page = os.path.join(root, "reports/page")
+        self.traces = sorted(glob.glob(os.path.join(root, "trace/**/*.tmt"), recursive=True))
+
+
+def user_path(path):
+    """A path as the user meant it: relative to where they stood, which is not where Bazel runs the program."""
+    return os.path.abspath(os.path.join(os.environ.get("BUILD_WORKING_DIRECTORY", "."), path))
+
+
+def out_folder(asked):
+    """Makes the result folder and returns its path: ASKED if that is new or empty, else ASKED-2, ASKED-3 ..."""
+    base = user_path(asked or os.path.join(RESULT_FOLDER, time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime())))
+    path, number = base, 1
+    while True:
+        try:
+            os.makedirs(path)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise Stop(2, f"{path}: is a file; --out takes a folder") from None
+            try:
+                occupied = bool(os.listdir(path))
+            except OSError as error:
+                raise Stop(2, f"{path}: cannot be read: {error.strerror}") from None
+            if occupied:
+                number += 1
+                path = f"{base}-{number}"
+                continue
+        except OSError as error:
+            raise Stop(2, f"{path}: cannot make this folder: {error.strerror}") from None
+        if not os.access(path, os.W_OK | os.X_OK):
+            raise Stop(2, f"{path}: no right to write here; choose another folder with --out")
+        if path != base:
+            sys.stderr.write(f"{base} holds results already; writing to {path}\n")
+        return path
+
+
+class Runner:
+    """Runs one program after the other. Ctrl-C and SIGTERM are passed on once, so that the program can stop cleanly."""
+
+    def __init__(self, name):
+        self.name = name
+        self.child = None
+        self.caught = None
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number, _frame):
+        self.caught = number
+        if self.child is not None and self.child.poll() is None:
+            self.child.send_signal(number)
+
+    def check_interrupt(self):
+        if self.caught is not None:
+            raise Stop(128 + self.caught, "interrupted")
+
+    def run(self, arguments, show=False):
+        """Runs a program to its end; returns its output, or passes it through with SHOW. Raises Stop if it fails."""
+        self.check_interrupt()
+        sys.stdout.flush()
+        # A process group of its own: the terminal's Ctrl-C reaches this process only, and the program gets it once.
+        try:
+            self.child = subprocess.Popen(
+                arguments, stdin=subprocess.DEVNULL, stdout=None if show else subprocess.PIPE, text=True, process_group=0
+            )
+        except OSError as error:
+            raise Stop(3, f"{arguments[0]}: cannot be started: {error.strerror}") from None
+        if self.caught is not None:  # came between the check and the start
+            self.child.send_signal(self.caught)
+        output, _ = self.child.communicate()
+        status = self.child.returncode
+        self.child = None
+        self.check_interrupt()
+        if status < 0:
+            raise Stop(1, f"{os.path.basename(arguments[0])} was ended by {signal.Signals(-status).name}")
+        if status != 0:
+            # The program has said what is wrong, on the same stderr.
+            raise Stop(status, f"{os.path.basename(arguments[0])} failed with exit status {status}")
+        return output or ""
+
+
+def step(number, count, text):
+    print(f"[{number}/{count}] {text}", flush=True)
+
+
+def main(name, job, argv):
+    """Calls job(runner, argv) and turns its end into an exit status."""
+    runner = Runner(name)
+    try:
+        job(runner, argv)
+        return 0
+    except Stop as stop:
+        if stop.message:
+            sys.stderr.write(f"{name}: {stop.message}\n")
+        return stop.status
+
+
+class ResultFolder:
+    """`with ResultFolder(asked) as folder`: if the work stops early, says what is kept; an empty folder is taken away."""
+
+    def __init__(self, asked):
+        self.asked = asked
+
+    def __enter__(self):
+        self.path = out_folder(self.asked)
+        return self.path
+
+    def __exit__(self, kind, _error, _traceback):
+        if kind is None:
+            return
+        kept = sorted(os.listdir(self.path))
+        if kept:
+            sys.stderr.write(f"kept in {self.path}: {', '.join(kept)}\n")
+        else:
+            os.rmdir(self.path)
+
+
+def print_paths(folder):
+    """The page first, then the folder."""
+    pages = sorted(glob.glob(os.path.join(folder, "*.html")))
+    for page in pages:
+        print(f"Page: {page}")
+    print(f"Results: {folder}")
+
+
+# ------------------------------------------------------------------------------------------------------
+# The summary.
+
+
+def benchmarks(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)["benchmarks"]
+    except FileNotFoundError:
+        return []
+
+
+def size_text(size):
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if size < 1024 or unit == "TiB":
+            return f"{size:.3g} {unit}" if size < 1000 else f"{size:.0f} {unit}"
+        size /= 1024
+
+
+def overhead(run):
+    """Peak reserved over peak allocated: 1 is perfect. Infinite if the run ended for want of memory."""
+    if run.get("out_of_memory") or not run["peak_allocated_bytes"]:
+        return math.inf
+    return run["peak_reserved_bytes"] / run["peak_allocated_bytes"]
+
+
+def overhead_text(run):
+    if run.get("out_of_memory"):
+        return "out of memory"
+    return f"{overhead(run):.3f}x {size_text(run['peak_reserved_bytes']):>8}"
+
+
+def replay_summary(runs):
+    """Lines: the best configuration of each trace, then configurations over all traces. RUNS as in replay.json."""
+    traces, configs = {}, {}
+    for run in runs:
+        _, trace, config = run["name"].split("/", 2)
+        traces.setdefault(trace, {})[config] = run
+        configs.setdefault(config, []).append(run)
+    if not traces:
+        return []
+    width = max(len(trace) for trace in traces)
+    lines = ["Peak reserved over peak allocated memory (1 is perfect), and peak reserved:"]
+    for trace, by_config in traces.items():
+        # Equal overheads: fewer calls of the device, then the name, so that the order is the same every time.
+        best = min(by_config, key=lambda c: (overhead(by_config[c]), by_config[c]["device_mallocs"], c))
+        line = f"  {trace:<{width}}  best: {best:<16} {overhead_text(by_config[best])}"
+        if "default" in by_config and best != "default":
+            line += f"   default: {overhead_text(by_config['default'])}"
+        lines.append(line)
+    complete = {name: many for name, many in configs.items() if len(many) == len(traces)}
+    if len(traces) > 1 and len(complete) > 1:
+        lines.append(f"Configurations over all {len(traces)} traces (geometric mean; host time of one allocation or free):")
+        lines += config_lines(complete)
+    return lines
+
+
+def config_lines(configs):
+    rows = []
+    for name, runs in configs.items():
+        finite = [overhead(run) for run in runs if overhead(run) < math.inf]
+        mean = math.exp(sum(math.log(value) for value in finite) / len(finite)) if finite else math.inf
+        host_ns = sum(run["ns_per_event"] for run in runs) / len(runs)
+        rows.append((len(runs) - len(finite), mean, host_ns, name))
+    lines = []
+    for place, (failed, mean, host_ns, name) in enumerate(sorted(rows), 1):
+        mean_text = f"{mean:.3f}x" if mean < math.inf else "-"
+        line = f"  {place}. {name:<16} {mean_text:>7} {host_ns:8.1f} ns"
+        lines.append(line + (f"   out of memory in {failed}" if failed else ""))
+    return lines
+
+
+def host_cost_summary(runs):
+    """One line: the caching allocator's cost of a cache hit beside the one-mutex limit of the same run."""
+    cells = []
+    for run in runs:
+        parts = run["name"].split("/")
+        if parts[:2] == ["host_cost", "caching"] and "x_mutex_list" in run:
+            size = "" if parts[3] == "mixed" else " " + size_text(int(parts[3]))
+            cells.append(f"{parts[2]}{size} {run['x_mutex_list']:.1f}x ({run['real_time']:.0f} ns)")
+    return ["Host cost of a cache hit, times that of a free list under one mutex: " + ", ".join(cells)] if cells else []

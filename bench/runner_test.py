@@ -1,0 +1,243 @@
+"""The rules of the result folder, exit statuses, interrupts and the summary, with stand-ins for the C programs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from bench import runner
+
+# Runs bench:all or bench:replay as a program would be run, with the tools of the folder in argv[2].
+DRIVER = """
+import importlib, sys
+from bench import runner
+program = importlib.import_module("bench." + sys.argv[1])
+tools = runner.Tools(sys.argv[2])
+sys.exit(runner.main(sys.argv[1], lambda run, argv: program.job(run, argv, tools), sys.argv[3:]))
+"""
+
+# Stand-ins. `replay_tool` and `host_cost` write their file, as the real ones do, when they are complete.
+WRITE = """
+import json, os, sys
+folder = sys.argv[sys.argv.index("--out") + 1]
+open(os.path.join(folder, NAME), "w").write(json.dumps({"benchmarks": [], "argv": sys.argv[1:]}))
+"""
+PAGE = """
+import os, sys
+open(os.path.join(sys.argv[1], "index.html"), "w").write("page")
+"""
+FAIL = """
+import sys
+sys.stderr.write("host_cost: 3 blocks leaked\\n")
+sys.exit(1)
+"""
+# Ends cleanly on the first signal, at once on the second, as base/progress.h does.
+WAIT = """
+import os, signal, sys, time
+count = 0
+def caught(number, frame):
+    global count
+    count += 1
+    if count > 1: os._exit(99)
+signal.signal(signal.SIGINT, caught)
+signal.signal(signal.SIGTERM, caught)
+open(os.environ["STARTED"], "w").close()
+while count == 0: time.sleep(0.01)
+time.sleep(0.2)
+sys.exit(130)
+"""
+
+
+class Programs(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(self.temporary.cleanup)
+        self.root = self.temporary.name
+        self.out = os.path.join(self.root, "out")
+        self.install("bench/replay_tool", "NAME = 'replay.json'" + WRITE)
+        self.install("bench/host_cost", "NAME = 'host_cost.json'" + WRITE)
+        self.install("reports/page", PAGE)
+        self.install("trace/bundled/b.tmt", "")
+        self.install("trace/bundled/a.tmt", "")
+
+    def install(self, name, text):
+        path = os.path.join(self.root, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("#!/usr/bin/python3\n" + text)
+        os.chmod(path, 0o755)
+
+    def start(self, program, *arguments):
+        environment = dict(os.environ)
+        # This file's own path, not its target: the modules stand beside it.
+        environment["PYTHONPATH"] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        environment["BUILD_WORKING_DIRECTORY"] = self.root
+        environment["STARTED"] = os.path.join(self.root, "started")
+        return subprocess.Popen(
+            [sys.executable, "-c", DRIVER, program, self.root, *arguments],
+            env=environment, cwd="/", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+
+    def run_program(self, program, *arguments):
+        child = self.start(program, *arguments)
+        output, errors = child.communicate(timeout=60)
+        return child.returncode, output, errors
+
+    def arguments_of(self, file):
+        with open(os.path.join(self.out, file), encoding="utf-8") as opened:
+            return json.load(opened)["argv"]
+
+    def test_all_runs_every_step_and_prints_the_paths(self):
+        status, output, errors = self.run_program("all", "--out", "out", "--quick", "--seed", "9", "--capacity", "8GiB")
+        self.assertEqual((status, errors), (0, ""))
+        self.assertEqual(sorted(os.listdir(self.out)), ["host_cost.json", "index.html", "replay.json"])
+        self.assertIn(os.path.join(self.out, "index.html"), output)
+        replay = self.arguments_of("replay.json")
+        self.assertEqual(replay[:5], ["--out", self.out, "--seed", "9", "--quick"])
+        self.assertGreaterEqual(replay.count("--config"), 5)
+        self.assertIn("8GiB", replay)
+        self.assertEqual([os.path.basename(trace) for trace in replay[-2:]], ["a.tmt", "b.tmt"])
+        self.assertEqual(self.arguments_of("host_cost.json"), ["--out", self.out, "--seed", "9", "--quick"])
+
+    def test_own_configurations_replace_the_defaults(self):
+        status, _, _ = self.run_program("all", "--out", "out", "--config", "x=max_split_size_mb:20")
+        self.assertEqual(status, 0)
+        self.assertEqual([word for word in self.arguments_of("replay.json") if "=" in word], ["x=max_split_size_mb:20"])
+
+    def test_a_folder_with_results_is_kept_and_the_next_name_used(self):
+        os.makedirs(self.out)
+        with open(os.path.join(self.out, "kept.txt"), "w", encoding="utf-8") as file:
+            file.write("kept")
+        for expected in ("out-2", "out-3"):
+            status, output, errors = self.run_program("all", "--out", "out")
+            self.assertEqual(status, 0)
+            self.assertIn(os.path.join(self.root, expected), output)
+            self.assertIn("holds results already", errors)
+        self.assertEqual(os.listdir(self.out), ["kept.txt"])
+
+    def test_an_empty_folder_is_used(self):
+        os.makedirs(self.out)
+        self.assertEqual(self.run_program("all", "--out", "out")[0], 0)
+        self.assertIn("replay.json", os.listdir(self.out))
+
+    def test_without_out_the_folder_is_named_by_the_time(self):
+        self.assertEqual(self.run_program("all")[0], 0)
+        (made,) = os.listdir(os.path.join(self.root, runner.RESULT_FOLDER))
+        self.assertRegex(made, r"^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ$")
+
+    def test_an_impossible_folder_is_one_line_and_exit_2(self):
+        self.install("file", "")
+        for path in ("file", "file/below", "/proc/no/such"):
+            status, output, errors = self.run_program("all", "--out", path)
+            self.assertEqual(status, 2, errors)
+            self.assertEqual(output, "")
+            self.assertEqual(errors.count("\n"), 1, errors)
+            self.assertIn(path, errors)
+
+    def test_a_failing_program_gives_its_message_and_status_and_the_rest_is_kept(self):
+        self.install("bench/host_cost", FAIL)
+        status, _, errors = self.run_program("all", "--out", "out")
+        self.assertEqual(status, 1)
+        self.assertIn("host_cost: 3 blocks leaked\n", errors)
+        self.assertIn("kept in " + self.out + ": replay.json", errors)
+        self.assertEqual(os.listdir(self.out), ["replay.json"])
+
+    def test_a_failure_before_any_result_leaves_no_folder(self):
+        self.install("bench/replay_tool", "import sys\nsys.exit(2)\n")
+        self.assertEqual(self.run_program("all", "--out", "out")[0], 2)
+        self.assertFalse(os.path.exists(self.out))
+
+    def test_a_program_that_dies_is_named_with_its_signal(self):
+        self.install("bench/host_cost", "import os\nos.abort()\n")
+        status, _, errors = self.run_program("all", "--out", "out")
+        self.assertEqual(status, 1)
+        self.assertIn("host_cost was ended by SIGABRT", errors)
+
+    def test_an_interrupt_reaches_the_program_once_and_keeps_what_is_complete(self):
+        self.install("bench/host_cost", WAIT)
+        for number, expected in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            with self.subTest(number=number):
+                started = os.path.join(self.root, "started")
+                child = self.start("all", "--out", f"out{expected}")
+                while not os.path.exists(started):
+                    self.assertIsNone(child.poll())
+                    time.sleep(0.01)
+                child.send_signal(number)
+                _, errors = child.communicate(timeout=60)
+                os.remove(started)
+                self.assertEqual(child.returncode, expected, errors)
+                self.assertIn("interrupted", errors)
+                self.assertEqual(os.listdir(os.path.join(self.root, f"out{expected}")), ["replay.json"])
+
+    def test_wrong_usage_is_one_line_and_a_pointer_to_help(self):
+        status, _, errors = self.run_program("all", "--unknown")
+        self.assertEqual(status, 2)
+        self.assertEqual(errors, "all: unrecognized arguments: --unknown\nTry 'all --help'\n")
+        status, output, _ = self.run_program("all", "--help")
+        self.assertEqual(status, 0)
+        self.assertIn("--config NAME=CONF", output)
+
+    def test_replay_passes_the_users_files_and_options_on(self):
+        self.install("bench/replay_tool", "NAME = 'replay.json'" + WRITE + "print('ranking')\n")
+        status, output, errors = self.run_program("replay", "x.pickle", "--fraction", "0.5", "--out=out")
+        self.assertEqual((status, errors), (0, ""))
+        self.assertEqual(self.arguments_of("replay.json"), ["--out", self.out, "x.pickle", "--fraction", "0.5"])
+        self.assertTrue(output.startswith("ranking\n"))
+        self.assertIn("index.html", output)
+
+    def test_replay_leaves_usage_to_the_c_program(self):
+        self.install("bench/replay_tool", "import sys\nsys.stderr.write('replay: usage\\n')\nsys.exit(2)\n")
+        status, _, errors = self.run_program("replay")
+        self.assertEqual((status, errors), (2, "replay: usage\n"))
+        self.assertFalse(os.path.exists(os.path.join(self.root, runner.RESULT_FOLDER)))
+
+
+def replayed(trace, config, reserved, allocated, **more):
+    run = {"name": f"replay/{trace}/{config}", "peak_reserved_bytes": reserved, "peak_allocated_bytes": allocated}
+    return {**run, "ns_per_event": 50.0, "device_mallocs": 4, **more}
+
+
+class Summary(unittest.TestCase):
+    def test_configurations_rank_by_failures_then_geometric_mean(self):
+        runs = [
+            replayed("a", "default", 400, 100), replayed("b", "default", 100, 100),  # 4, 1: mean 2
+            replayed("a", "split", 200, 100), replayed("b", "split", 200, 100),      # 2, 2: mean 2, after by host time
+            replayed("a", "tight", 110, 100), replayed("b", "tight", 0, 0, out_of_memory=1),
+        ]
+        runs[2]["ns_per_event"] = 60.0
+        lines = runner.replay_summary(runs)
+        self.assertEqual([line.split()[1] for line in lines[-3:]], ["default", "split", "tight"])
+        self.assertIn("2.000x", lines[-3])
+        self.assertIn("out of memory in 1", lines[-1])
+        self.assertIn("best: tight", lines[1])
+        self.assertIn("default: 4.000x", lines[1])
+        self.assertIn("best: default", lines[2])
+
+    def test_equal_overheads_prefer_fewer_device_calls(self):
+        runs = [replayed("a", "x", 200, 100, device_mallocs=9), replayed("a", "y", 200, 100, device_mallocs=2)]
+        self.assertIn("best: y", runner.replay_summary(runs)[1])
+
+    def test_no_results_give_no_lines(self):
+        self.assertEqual(runner.replay_summary([]), [])
+        self.assertEqual(runner.host_cost_summary([]), [])
+
+    def test_host_cost_is_one_line(self):
+        runs = [
+            {"name": "host_cost/caching/pair/512", "x_mutex_list": 1.66, "real_time": 29.9},
+            {"name": "host_cost/caching/mixed/mixed", "x_mutex_list": 5.25, "real_time": 98.0},
+            {"name": "host_cost/direct/pair/512", "x_mutex_list": 9.0, "real_time": 300.0},
+        ]
+        (line,) = runner.host_cost_summary(runs)
+        self.assertTrue(line.endswith("pair 512 B 1.7x (30 ns), mixed 5.2x (98 ns)"), line)
+
+    def test_sizes_are_read_easily(self):
+        texts = [runner.size_text(size) for size in (0, 512, 1023, 1024, 1536, 20 << 20, 80 << 30, 1000 << 20)]
+        self.assertEqual(texts, ["0 B", "512 B", "1023 B", "1 KiB", "1.5 KiB", "20 MiB", "80 GiB", "1000 MiB"])
+
+
+if __name__ == "__main__":
+    unittest.main()
