@@ -42,7 +42,7 @@ def job(run, argv, tools=None):
         runner.step(2, 3, "host cost of an allocation and its free")
         run.run([tools.host_cost] + shared)
         runner.step(3, 3, "report")
-        run.run([tools.page, folder])
+        run.run([tools.page, folder] + (["--quick"] if options.quick else []))
         for line in runner.replay_summary(runner.benchmarks(os.path.join(folder, "replay.json"))):
             print(line)
         for line in runner.host_cost_summary(runner.benchmarks(os.path.join(folder, "host_cost.json"))):

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ONE_THREAD "host_cost/"
-#define TWO_THREADS "host_cost_two_threads/"
 #define PART_SIZE 32
 #define ROUND_COUNT_MAX 256
 
@@ -26,12 +24,12 @@ void bench_host_cost_name(char name[BENCH_HOST_COST_NAME_SIZE], int thread_count
     char bytes[PART_SIZE] = "mixed";
     if (pattern->bytes > 0) snprintf(bytes, sizeof bytes, "%zu", pattern->bytes);
     const char *streams = thread_count == 1 ? "" : own_streams ? "/own_streams" : "/one_stream";
-    snprintf(name, BENCH_HOST_COST_NAME_SIZE, "%s%s/%s/%s%s", thread_count == 1 ? ONE_THREAD : TWO_THREADS, subject,
+    snprintf(name, BENCH_HOST_COST_NAME_SIZE, "%s%s/%s/%s%s", thread_count == 1 ? BENCH_HOST_COST_ONE_THREAD : BENCH_HOST_COST_TWO_THREADS, subject,
              bench_pattern_name(pattern->kind), bytes, streams);
 }
 
 static struct parts parts_of(const char *name) {
-    struct parts parts = {.two_threads = strncmp(name, TWO_THREADS, strlen(TWO_THREADS)) == 0};
+    struct parts parts = {.two_threads = strncmp(name, BENCH_HOST_COST_TWO_THREADS, strlen(BENCH_HOST_COST_TWO_THREADS)) == 0};
     const int found = sscanf(name, "%*[^/]/%31[^/]/%31[^/]/%31[^/]/%31[^/]", parts.subject, parts.pattern, parts.bytes,
                              parts.streams);
     BASE_CHECK_EQ(found, parts.two_threads ? 4 : 3);
@@ -40,7 +38,7 @@ static struct parts parts_of(const char *name) {
 
 static size_t find(const struct bench_results *results, const char *subject, const struct parts *like, const char *streams) {
     char name[BENCH_HOST_COST_NAME_SIZE + 4 * PART_SIZE];
-    snprintf(name, sizeof name, "%s%s/%s/%s%s%s", streams[0] ? TWO_THREADS : ONE_THREAD, subject, like->pattern, like->bytes,
+    snprintf(name, sizeof name, "%s%s/%s/%s%s%s", streams[0] ? BENCH_HOST_COST_TWO_THREADS : BENCH_HOST_COST_ONE_THREAD, subject, like->pattern, like->bytes,
              streams[0] ? "/" : "", streams);
     return bench_results_find(results, name);
 }

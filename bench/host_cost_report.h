@@ -9,6 +9,8 @@
 #include <stdbool.h>
 
 #define BENCH_HOST_COST_NAME_SIZE 96
+#define BENCH_HOST_COST_ONE_THREAD "host_cost/"
+#define BENCH_HOST_COST_TWO_THREADS "host_cost_two_threads/"
 
 // host_cost/SUBJECT/PATTERN/BYTES, for two threads host_cost_two_threads/SUBJECT/PATTERN/BYTES/STREAMS.
 void bench_host_cost_name(char name[BENCH_HOST_COST_NAME_SIZE], int thread_count, bool own_streams, const char *subject,

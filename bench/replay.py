@@ -36,7 +36,7 @@ def job(run, argv, tools=None):
         raise runner.Stop(subprocess.call([tools.replay] + rest))
     with runner.ResultFolder(out) as folder:
         run.run([tools.replay, "--out", folder] + rest, show=True)
-        run.run([tools.page, folder])
+        run.run([tools.page, folder] + (["--quick"] if "--quick" in rest else []))
         runner.print_paths(folder)
 
 

@@ -262,6 +262,15 @@ bool bench_results_counter_get(const bench_results *results, size_t index, const
 void bench_context_set(const char *key, const char *value) { context[key] = value; }
 
 enum base_status bench_results_write(const bench_results *results, const char *path) {
+    return bench_results_write_some(results, "", path);
+}
+
+enum base_status bench_results_write_some(const bench_results *results, const char *prefix, const char *path) {
+    std::vector<Run> runs;
+    for (size_t i = 0; i < results->measured.size(); i++)
+        if (results->measured[i].name.rfind(prefix, 0) == 0) runs.push_back(run_to_report(results->measured[i], i));
+    if (runs.empty()) return BASE_OK;
+
     auto *&library_context = benchmark::internal::GetGlobalContext();
     if (library_context) library_context->clear(); // else the library refuses a key that it has seen
     for (const auto &entry : context) benchmark::AddCustomContext(entry.first, entry.second);
@@ -270,8 +279,6 @@ enum base_status bench_results_write(const bench_results *results, const char *p
     benchmark::JSONReporter reporter;
     reporter.SetOutputStream(&text);
     reporter.SetErrorStream(&text);
-    std::vector<Run> runs;
-    for (size_t i = 0; i < results->measured.size(); i++) runs.push_back(run_to_report(results->measured[i], i));
     if (!reporter.ReportContext(benchmark::BenchmarkReporter::Context()))
         return base_status_set(BASE_CHECK_FAILED, "%s: Google Benchmark refused to report", path);
     reporter.ReportRuns(runs);

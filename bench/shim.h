@@ -103,5 +103,8 @@ void bench_context_set(const char *key, const char *value);
 // Writes Google Benchmark's JSON through the library's own reporter: one entry a benchmark, with the times of its fastest round; of
 // several rounds also the counters `rounds` and `median_ns`. The file is complete or absent.
 enum base_status bench_results_write(const struct bench_results *results, const char *path) BASE_MUST_USE;
+// The same, only those whose name begins with PREFIX; no file if there are none.
+enum base_status bench_results_write_some(const struct bench_results *results, const char *prefix,
+                                          const char *path) BASE_MUST_USE;
 
 #endif

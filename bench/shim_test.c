@@ -107,6 +107,15 @@ static void json_has_times_counters_label_and_context(void) {
     BASE_CHECK(fabs(json_number_value(json_object_get(second, "real_time")) - 0.25e9) < 1);
     BASE_CHECK(json_number_value(json_object_get(second, "added")) == 2.5);
     json_decref(root);
+
+    const char *some = path_in_test_folder("some.json");
+    BASE_CHECK_EQ(bench_results_write_some(results, "group/t", some), BASE_OK);
+    root = load(some);
+    BASE_CHECK_EQ(json_array_size(json_object_get(root, "benchmarks")), 1);
+    json_decref(root);
+    const char *none = path_in_test_folder("none.json");
+    BASE_CHECK_EQ(bench_results_write_some(results, "absent/", none), BASE_OK);
+    BASE_CHECK_NE(access(none, F_OK), 0);
     bench_results_destroy(results);
 }
 

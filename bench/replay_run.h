@@ -1,0 +1,45 @@
+// One trace under one allocator configuration: memory observed, host time measured, as everything that replays here does it.
+//
+// Simulated build: the device is configured anew for every pass: the asked capacity, accounting only, addresses used again
+// (the baseline without a cache would use up any address space). Real GPU: capacity is the GPU's, and recorded addresses are out of reach.
+//
+// Not thread-safe.
+#ifndef TIDEMARK_BENCH_REPLAY_RUN_H
+#define TIDEMARK_BENCH_REPLAY_RUN_H
+
+#include "workload/replay.h"
+
+// Memory of a device that nobody limited. More than any machine has, less than the addresses that a program has.
+#define BENCH_REPLAY_CAPACITY_UNLIMITED ((uint64_t)64 << 40)
+
+// What limits a replay.
+struct bench_replay_limits {
+    uint64_t capacity_bytes; // of the device; never 0
+    bool capacity_known;     // asked for or recorded, not BENCH_REPLAY_CAPACITY_UNLIMITED
+    double fraction;         // of it, for the process; 0: no limit
+};
+
+// The recording's own limits, each replaced where the user gave one (CAPACITY 0, FRACTION negative: not given).
+struct bench_replay_limits bench_replay_limits_of(const struct trace *trace, uint64_t capacity, double fraction);
+
+struct bench_replay_setup {
+    const struct workload_replay_plan *plan;
+    const char *rules;  // version of PyTorch whose rules the caching allocator follows
+    const char *config; // as the user wrote it: PyTorch's text, or x_allocator:NAME first
+    struct bench_replay_limits limits;
+    bool recorded; // the recording's own configuration and limits
+};
+
+// A fresh device and allocator. Free *ALLOCATOR with allocator_destroy.
+enum base_status bench_replay_allocator(const struct bench_replay_setup *setup, struct allocator **allocator) BASE_MUST_USE;
+
+// The observed pass, final layout included.
+enum base_status bench_replay_observe(const struct bench_replay_setup *setup,
+                                      struct workload_replay_result *result) BASE_MUST_USE;
+// The timed pass.
+enum base_status bench_replay_time(const struct bench_replay_setup *setup, struct workload_replay_time *time) BASE_MUST_USE;
+
+// Share of what the self-check compared that came out equal, 0 to 1; 1 if it compared nothing.
+double bench_replay_share_equal(const struct workload_self_check *check);
+
+#endif
