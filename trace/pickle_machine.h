@@ -1,0 +1,142 @@
+// The parts of the pickle machine that its files share; see trace/pickle.h for what it is.
+//
+// pickle.c runs the opcodes, pickle_stack.c holds values, marks and containers in the making,
+// pickle_memo.c the memo, pickle_string.c the interned strings, pickle_text.c the numbers and
+// strings that protocol 0 writes as lines.
+#ifndef TIDEMARK_TRACE_PICKLE_MACHINE_H
+#define TIDEMARK_TRACE_PICKLE_MACHINE_H
+
+#include "trace/pickle.h"
+
+// A container filled by APPEND or SETITEM, an item at a time: its items wait here until someone
+// needs the container. `settled`: they were handed to the shapes, and VALUE is the result.
+struct trace__pickle_partial {
+    struct trace__pickle_value value;
+    bool settled;
+    struct trace__pickle_value *items;
+    size_t count, capacity;
+    uint32_t next_free;
+};
+
+// Interned strings: one after another in `bytes`, string i at [starts[i], starts[i + 1]).
+struct trace__pickle_strings {
+    char *bytes;
+    size_t bytes_capacity;
+    uint64_t *starts;
+    size_t starts_capacity;
+    uint32_t count;
+    uint32_t *slots; // string + 1; 0: empty
+    size_t slot_count;
+};
+
+struct trace__pickle {
+    struct trace_input *input;
+    const struct trace__pickle_shapes *shapes;
+    uint64_t opcode_offset;
+    const char *opcode_name;
+
+    struct trace__pickle_value *stack;
+    size_t count, stack_capacity;
+    size_t *marks; // stack heights
+    size_t mark_count, mark_capacity;
+
+    // 32 bits an entry: shared flag, type, payload; what does not fit stands in `spilled`.
+    uint32_t *memo;
+    size_t memo_count,
+        memo_capacity;  // one more than the highest index; entries below are set or holes
+    uint64_t memo_next; // what MEMOIZE sets: the number of entries set
+    struct trace__pickle_value *spilled;
+    size_t spilled_count, spilled_capacity;
+
+    struct trace__pickle_partial *partials;
+    size_t partial_count, partial_capacity, partial_live;
+    uint32_t partial_free; // chain through next_free; UINT32_MAX: none
+    uint64_t partial_item_bytes;
+
+    struct trace__pickle_strings strings;
+    char *scratch; // of text opcodes, made when first needed
+};
+
+// Puts "opcode NAME at byte N" before a sentence of its own: how every refusal reads.
+enum base_status trace__pickle_refuse(const struct trace__pickle *machine, const char *format, ...)
+    BASE_PRINTF(2, 3);
+
+// Makes TABLE hold at least NEEDED entries of SIZE bytes; grows by a half, so that what is held
+// stays near what is used.
+enum base_status trace__pickle_grow(void **table, size_t *capacity, size_t needed,
+                                    size_t size) BASE_MUST_USE;
+
+//------------------------------------------------------------------------------------------------------
+// Values.
+
+enum base_status trace__pickle_push_slow(struct trace__pickle *machine) BASE_MUST_USE;
+static inline BASE_MUST_USE enum base_status
+trace__pickle_push(struct trace__pickle *machine, enum trace__pickle_type type, uint64_t payload) {
+    if (machine->count == machine->stack_capacity) {
+        enum base_status status = trace__pickle_push_slow(machine);
+        if (status != BASE_OK) return status;
+    }
+    machine->stack[machine->count++] =
+        (struct trace__pickle_value){.payload = payload, .link = 1, .type = (uint8_t)type};
+    return BASE_OK;
+}
+// An empty container, to be filled.
+enum base_status trace__pickle_push_empty(struct trace__pickle *machine,
+                                          enum trace__pickle_type type) BASE_MUST_USE;
+enum base_status trace__pickle_push_mark(struct trace__pickle *machine) BASE_MUST_USE;
+// The lowest stack position that the running opcode may touch.
+size_t trace__pickle_floor(const struct trace__pickle *machine);
+// Takes the topmost mark: items from *first on are above it.
+enum base_status trace__pickle_pop_mark(struct trace__pickle *machine, size_t *first) BASE_MUST_USE;
+// Takes the topmost value, settled.
+enum base_status trace__pickle_pop(struct trace__pickle *machine,
+                                   struct trace__pickle_value *value) BASE_MUST_USE;
+// Drops everything from FIRST on.
+enum base_status trace__pickle_cut(struct trace__pickle *machine, size_t first) BASE_MUST_USE;
+
+// APPEND and SETITEM: the container is the topmost value.
+enum base_status trace__pickle_add_one(struct trace__pickle *machine,
+                                       const struct trace__pickle_value *items,
+                                       size_t count) BASE_MUST_USE;
+// APPENDS, SETITEMS and ADDITEMS, which fill a container of TYPE: it stands just below FIRST.
+enum base_status trace__pickle_add_slice(struct trace__pickle *machine, size_t first,
+                                         enum trace__pickle_type type) BASE_MUST_USE;
+// LIST, TUPLE, DICT and their like: a container of all that stands from FIRST on takes their place.
+enum base_status trace__pickle_make(struct trace__pickle *machine, size_t first,
+                                    enum trace__pickle_type type) BASE_MUST_USE;
+// Makes a partial container what it is.
+enum base_status trace__pickle_settle(struct trace__pickle *machine,
+                                      struct trace__pickle_value *value) BASE_MUST_USE;
+
+uint64_t trace__pickle_stack_bytes(const struct trace__pickle *machine);
+
+//------------------------------------------------------------------------------------------------------
+// The memo.
+
+#define PICKLE_MEMO_SHARED ((uint32_t)1 << 31)
+
+enum base_status trace__pickle_memo_put(struct trace__pickle *machine,
+                                        uint64_t index) BASE_MUST_USE;
+enum base_status trace__pickle_memo_get(struct trace__pickle *machine,
+                                        uint64_t index) BASE_MUST_USE;
+// Writes what VALUE became into SLOT, which is set.
+enum base_status trace__pickle_memo_update(struct trace__pickle *machine, uint32_t slot,
+                                           const struct trace__pickle_value *value) BASE_MUST_USE;
+uint64_t trace__pickle_memo_bytes(const struct trace__pickle *machine);
+
+//------------------------------------------------------------------------------------------------------
+// Strings and lines.
+
+// The next LENGTH bytes of the input as a string value.
+enum base_status trace__pickle_push_string(struct trace__pickle *machine,
+                                           uint64_t length) BASE_MUST_USE;
+uint64_t trace__pickle_strings_bytes(const struct trace__pickle *machine);
+
+enum base_status trace__pickle_text_int(struct trace__pickle *machine) BASE_MUST_USE;
+enum base_status trace__pickle_text_float(struct trace__pickle *machine) BASE_MUST_USE;
+enum base_status trace__pickle_text_string(struct trace__pickle *machine) BASE_MUST_USE;
+enum base_status trace__pickle_text_unicode(struct trace__pickle *machine) BASE_MUST_USE;
+enum base_status trace__pickle_text_index(struct trace__pickle *machine,
+                                          uint64_t *index) BASE_MUST_USE;
+
+#endif
