@@ -50,7 +50,7 @@ class Tools:
     """The programs and traces, where Bazel put them: the runfiles beside this module."""
 
     def __init__(self, root=None):
-        root = root or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        self.root = root = root or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         self.host_cost = os.path.join(root, "bench/host_cost")
         self.replay = os.path.join(root, "bench/replay_tool")
         self.page = os.path.join(root, "reports/page")

@@ -1,0 +1,101 @@
+"""Snapshot reading beside Python's pickle.load of the same file: `bazel run //bench:read_speed -- [--size 1GiB] [FILE]`.
+
+Each reading is a process of its own on a file that is in the page cache: the time is that of the reading call alone, the peak memory that of
+the whole process as the kernel counts it. Readings alternate; the ratio is that of the fastest ones. The limits are those of
+docs/results.md: at least 8 times as fast, at most half the file's size plus 64 MiB.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from bench import runner
+
+RATIO_LIMIT = 8.0
+MEMORY_SHARE = 0.5
+MEMORY_EXTRA = 64 << 20
+
+# The reference: what torch.cuda.memory's own tools do with a snapshot.
+PICKLE_LOAD = """
+import json, pickle, sys, time
+start = time.perf_counter()
+with open(sys.argv[1], "rb") as file:
+    snapshot = pickle.load(file)
+seconds = time.perf_counter() - start
+events = sum(len(trace) for trace in snapshot["device_traces"]) if isinstance(snapshot, dict) else 0
+print(json.dumps({"seconds": seconds, "events": events}))
+sys.stdout.flush()
+import os
+os._exit(0)  # taking the objects apart takes longer than it is worth
+"""
+
+
+def parse(argv):
+    parser = runner.Parser(
+        prog="read_speed", allow_abbrev=False,
+        description="Reads a snapshot with Tidemark's reader and with Python's pickle.load; prints times and peak memory.",
+    )
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a snapshot pickle, not gzipped (default: one is made)")
+    parser.add_argument("--size", metavar="SIZE", default="256MiB", help="of the snapshot to make (default 256MiB)")
+    parser.add_argument("--seed", metavar="N", default="1", help="of the snapshot to make (default 1)")
+    parser.add_argument("--rounds", metavar="N", type=int, default=3, help="readings by each (default 3)")
+    return parser.parse_args(argv)
+
+
+def reading(arguments):
+    """Runs one reading; returns what it printed, with the peak memory of its process in bytes."""
+    child = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
+    output = child.stdout.read()
+    child.stdout.close()
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode != 0:
+        raise runner.Stop(max(child.returncode, 1), f"{os.path.basename(arguments[0])} failed")
+    return {**json.loads(output), "peak_bytes": usage.ru_maxrss * 1024}
+
+
+def compare(tool, path, rounds):
+    """Prints the comparison; True if both limits are kept."""
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        while file.read(16 << 20):  # into the page cache, so that no reading pays for the disk
+            pass
+    ours, theirs = [], []
+    for _ in range(rounds):
+        theirs.append(reading([sys.executable, "-c", PICKLE_LOAD, path]))
+        ours.append(reading([tool, path]))
+    if ours[0]["events"] != theirs[0]["events"]:
+        raise runner.Stop(1, f"{path}: the reader found {ours[0]['events']} events, pickle.load {theirs[0]['events']}")
+    our_s, their_s = (min(one["seconds"] for one in many) for many in (ours, theirs))
+    our_peak, their_peak = (max(one["peak_bytes"] for one in many) for many in (ours, theirs))
+    limit = int(size * MEMORY_SHARE) + MEMORY_EXTRA
+    ratio = their_s / our_s
+    text = runner.size_text
+    print(f"{path}: {text(size)}, {ours[0]['events']} events")
+    print(f"  tidemark     {our_s:8.3f} s  {text(size / our_s):>9}/s  peak memory {text(our_peak)}")
+    print(f"  pickle.load  {their_s:8.3f} s  {text(size / their_s):>9}/s  peak memory {text(their_peak)}")
+    print(f"  {ratio:.1f} times as fast as pickle.load (at least {RATIO_LIMIT:.0f} is wanted); peak memory {text(our_peak)} of"
+          f" at most {text(limit)} (half the file and 64 MiB)")
+    return ratio >= RATIO_LIMIT and our_peak <= limit
+
+
+def job(run, argv):
+    options = parse(argv)
+    if options.rounds < 1:
+        raise runner.Stop(2, f"--rounds is {options.rounds}; at least 1 is needed")
+    root = runner.Tools().root
+    tool = os.path.join(root, "bench/read_speed_tool")
+    with tempfile.TemporaryDirectory(prefix="tidemark-read-speed-") as folder:
+        path = runner.user_path(options.file) if options.file else os.path.join(folder, "made.pickle")
+        if not options.file:
+            run.run([os.path.join(root, "trace/make"), "--format", "pickle", "--size", options.size, "--seed", options.seed, path])
+        elif not os.path.isfile(path):
+            raise runner.Stop(2, f"{path}: no such file")
+        if not compare(tool, path, options.rounds):
+            raise runner.Stop(1, "a limit is missed")
+
+
+if __name__ == "__main__":
+    sys.exit(runner.main("read_speed", job, sys.argv[1:]))
