@@ -51,6 +51,14 @@ static enum base_status parse_start_fraction(const char *value, double *fraction
     return BASE_OK;
 }
 
+static enum base_status parse_version(const char *value, bool *ties_by_address) {
+    unsigned minor;
+    if (sscanf(value, "2.%u", &minor) != 1)
+        return invalid("x_torch must be a version, such as 2.15");
+    *ties_by_address = minor <= 11;
+    return BASE_OK;
+}
+
 // One pair of a division list. LAST is the entry of the pair before, -1 for the first pair.
 static enum base_status apply_division_pair(size_t divisions[MODEL_DIVISION_COUNT], const char *key,
                                             uint64_t division, int *last) {
@@ -110,6 +118,7 @@ static enum base_status apply_pair(struct model_settings *settings, const char *
         return parse_divisions(value, settings->divisions);
     if (strcmp(key, "per_process_memory_fraction") == 0)
         return parse_start_fraction(value, &settings->start_fraction);
+    if (strcmp(key, "x_torch") == 0) return parse_version(value, &settings->ties_by_address);
     // It only decides which lock is held around the device's call: one thread sees no difference.
     if (strcmp(key, "release_lock_on_cudamalloc") == 0) return BASE_OK;
     return base_status_set(BASE_UNSUPPORTED, "%s is not modelled", key);
@@ -142,6 +151,7 @@ enum base_status model__settings_apply(struct model_settings *settings, const ch
     model__settings_init(settings);
     settings->large_segment_size = before.large_segment_size; // a new string does not reset these
     settings->start_fraction = before.start_fraction;
+    settings->ties_by_address = before.ties_by_address;
 
     char key[KEY_LENGTH_MAX], value[VALUE_LENGTH_MAX];
     for (const char *text = config; next_pair(&text, key, value);) {

@@ -14,6 +14,7 @@ struct model_settings {
     double gc_threshold;   // 0: off
     double start_fraction; // what the memory fraction starts with, 1: no limit; not reset
     size_t divisions[MODEL_DIVISION_COUNT];
+    bool ties_by_address; // PyTorch up to 2.11; later by age of the segment
 };
 
 // A piece of a segment. Blocks of one segment lie side by side in the array, so neighbours need no
@@ -62,6 +63,41 @@ static inline struct model *model_of(struct allocator *allocator) {
     return (struct model *)allocator;
 }
 
+// What a walk over free blocks asks for; a zero field asks for nothing.
+struct model_filter {
+    bool small;      // which pool
+    bool any_stream; // else only this stream
+    unsigned stream;
+    size_t size_min;
+    double age_min;     // turns of the pool since the block became free
+    bool whole_segment; // not split
+};
+
+#define MODEL_NONE SIZE_MAX // no block
+
+// model_blocks.c: indices are into the array of blocks; they move with every insertion and removal.
+void model__stat_change(struct allocator_stat *stat, int64_t by);
+void model__family_change(struct allocator_stat family[ALLOCATOR_STAT_KIND_COUNT], bool small,
+                          int64_t by);
+bool model__is_oversize(const struct model *model, size_t size);
+void model__block_insert(struct model *model, size_t index, const struct model_block *block);
+void model__block_remove(struct model *model, size_t index);
+size_t model__block_find(const struct model *model, uint64_t address);
+bool model__is_split(const struct model *model, size_t index);
+bool model__matches(const struct model *model, size_t index, const struct model_filter *filter);
+size_t model__first_match(const struct model *model, const struct model_filter *filter);
+size_t model__last_match(const struct model *model, const struct model_filter *filter);
+void model__free_block(struct model *model, size_t index);
+void model__insert_events(struct model *model, size_t index);
+void model__process_events(struct model *model);
+void model__synchronize_and_free_events(struct model *model);
+
+// model_segments.c: the ladder after a miss gives the index of a new segment's block.
+bool model__collects_garbage(const struct model *model);
+void model__release_cached_blocks(struct model *model);
+enum base_status model__grow(struct model *model, size_t rounded, unsigned stream, bool small,
+                             size_t *index) BASE_MUST_USE;
+
 // model_config.c: applies CONFIG to the settings; on an error what was applied before it stays.
 void model__settings_init(struct model_settings *settings);
 enum base_status model__settings_apply(struct model_settings *settings,
@@ -70,7 +106,6 @@ enum base_status model__settings_apply(struct model_settings *settings,
 // model_query.c: what changes nothing but statistics.
 size_t model__round_size(const struct model_settings *settings, size_t size);
 size_t model__segment_size(const struct model_settings *settings, size_t rounded);
-size_t model__neighbour_count(const struct model *model, size_t index); // 0 to 2
 void model__event(struct model *model, enum allocator_action action,
                   const struct model_block *block, size_t size);
 enum base_status model__out_of_memory(struct model *model, size_t rounded, size_t segment_size,

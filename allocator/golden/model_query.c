@@ -34,15 +34,6 @@ size_t model__segment_size(const struct model_settings *settings, size_t rounded
     return base_round_up(rounded, 2 * BASE_MIB);
 }
 
-size_t model__neighbour_count(const struct model *model, size_t index) {
-    const struct model_block *blocks = model->blocks;
-    size_t count = 0;
-    if (index > 0 && blocks[index - 1].segment == blocks[index].segment) count++;
-    if (index + 1 < model->block_count && blocks[index + 1].segment == blocks[index].segment)
-        count++;
-    return count;
-}
-
 static cudaStream_t stream_handle(unsigned stream) { return (cudaStream_t)(uintptr_t)stream; }
 
 void model__event(struct model *model, enum allocator_action action,

@@ -25,6 +25,14 @@ static enum base_status open_without_config(const char *config, uint64_t capacit
     return model_create("", capacity, allocator);
 }
 
+// A model that follows the tie rule of another release.
+static enum base_status open_older(const char *config, uint64_t capacity,
+                                   struct allocator **allocator) {
+    char text[512];
+    snprintf(text, sizeof text, "%s%sx_torch:2.5", config, config[0] == '\0' ? "" : ",");
+    return model_create(text, capacity, allocator);
+}
+
 // A model that takes a refused setting for none at all.
 static enum base_status set_config_forgiving(struct allocator *allocator, const char *config) {
     return model_set_config(allocator, config) == BASE_OK ? BASE_OK
@@ -62,6 +70,8 @@ static void planted_faults_are_found_and_shrunk(void) {
     planted.open = open_without_config;
     check_found(&planted);
     planted.open = open_eager;
+    check_found(&planted);
+    planted.open = open_older;
     check_found(&planted);
     planted.open = golden_subject_model.open;
     planted.set_config = set_config_forgiving;

@@ -25,6 +25,7 @@ struct plan {
     double palette_share;
     uint64_t size_low, size_high;
     unsigned free_order; // 0 oldest, 1 newest, 2 any, 3 changing
+    bool is_scattered;   // segments do not ascend
     bool changes_fraction, changes_settings, changes_foreign, has_faults, has_empty_cache;
     double record_share;
 
@@ -114,6 +115,8 @@ static struct text make_config(struct plan *plan, bool is_run_time) {
     if (chance(plan, 0.1))
         append(&text, "%sper_process_memory_fraction:0.%" PRIu64, separator(&text),
                1 + below(plan, 9));
+    if (!is_run_time && plan->is_scattered && chance(plan, 0.5))
+        append(&text, "%sx_torch:2.%" PRIu64, separator(&text), 5 + below(plan, 11));
     if (is_run_time && chance(plan, 0.1))
         append(&text, "%smax_split_size_mb:%" PRIu64, separator(&text), minimum - 1);
     if (is_run_time && chance(plan, 0.1))
@@ -253,6 +256,7 @@ static void plan_init(struct plan *plan) {
     plan->size_high = plan->size_low + base_random_log_between(&plan->random, 512, 200 * BASE_MIB);
     plan->palette_share = base_random_unit(&plan->random);
     plan->free_order = (unsigned)below(plan, 4);
+    plan->is_scattered = chance(plan, 0.4);
     plan->changes_fraction = chance(plan, 0.5);
     plan->changes_settings = chance(plan, 0.4);
     plan->changes_foreign = chance(plan, 0.2);
@@ -281,6 +285,7 @@ void golden_script_make(struct golden_script *script, uint64_t seed, size_t oper
     script->capacity_bytes = make_capacity(&plan);
     script->config = strdup(make_config(&plan, false).bytes);
     BASE_CHECK(script->config != NULL);
+    if (plan.is_scattered) add(&plan, "scatter");
     if (plan.changes_fraction) add(&plan, "fraction %g", (double)below(&plan, 1000) / 1000);
     for (size_t step = 0; script->operation_count < operation_count; step++) add_step(&plan, step);
     add(&plan, "trace");

@@ -1,7 +1,7 @@
-// The operations of a decision log, one function each, and the table that names them.
+// A session's life, and how one operation is performed: split into words, run, printed. The
+// operations themselves are in session_operations.c.
 #include "allocator/golden/session.h"
 
-#include "allocator/golden/log.h"
 #include "allocator/golden/session_internal.h"
 #include "base/check.h"
 
@@ -9,24 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORD_COUNT_MAX       8
 #define OPERATION_LENGTH_MAX 4096
-
-// An operation's words and where its outcome goes. Details are lines after it, written separately:
-// the calls stand between.
-struct request {
-    struct golden_session *session;
-    const char *text;            // the whole operation
-    const char *rest;            // what follows the name and one blank, "" if nothing does
-    char *words[WORD_COUNT_MAX]; // the name first
-    size_t word_count;
-    FILE *outcome, *details;
-};
 
 //--------------------------------------------------------------------------------------------------
 // What the allocator tells.
 
-static void *array_grow(void *items, size_t count, size_t *capacity, size_t item_size) {
+void *golden__array_grow(void *items, size_t count, size_t *capacity, size_t item_size) {
     if (count < *capacity) return items;
     *capacity = *capacity == 0 ? 256 : 2 * *capacity;
     items = realloc(items, *capacity * item_size);
@@ -34,17 +22,24 @@ static void *array_grow(void *items, size_t count, size_t *capacity, size_t item
     return items;
 }
 
+static void add_segment(struct golden_session *session, uint64_t address) {
+    session->segments = golden__array_grow(session->segments, session->segment_count,
+                                           &session->segment_capacity, sizeof *session->segments);
+    size_t place = session->segment_count;
+    for (; place > 0 && session->segments[place - 1].address > address; place--)
+        session->segments[place] = session->segments[place - 1];
+    session->segments[place] =
+        (struct golden_segment){.address = address, .number = session->segment_count++};
+    session->address_is_queued = false;
+}
+
 static void on_event(void *context, const struct allocator_event *event) {
     struct golden_session *session = context;
     if (event->action == ALLOCATOR_EMPTY_CACHE) return; // PyTorch's trace has no such entry
-    if (event->action == ALLOCATOR_SEGMENT_ALLOC) {
-        session->segments = array_grow(session->segments, session->segment_count,
-                                       &session->segment_capacity, sizeof *session->segments);
-        session->segments[session->segment_count++] = (uintptr_t)event->address;
-    }
+    if (event->action == ALLOCATOR_SEGMENT_ALLOC) add_segment(session, (uintptr_t)event->address);
     if (event->action == ALLOCATOR_ALLOC) session->block_size = event->block_size;
-    session->trace = array_grow(session->trace, session->trace_count, &session->trace_capacity,
-                                sizeof *session->trace);
+    session->trace = golden__array_grow(session->trace, session->trace_count,
+                                        &session->trace_capacity, sizeof *session->trace);
     session->trace[session->trace_count++] = *event;
 }
 
@@ -54,367 +49,18 @@ static void on_out_of_memory(void *context, const struct cca_out_of_memory *numb
     session->out_of_memory = *numbers;
 }
 
-//--------------------------------------------------------------------------------------------------
-// Words.
-
-static enum base_status malformed(const struct request *request, const char *what) {
-    return base_status_set(BASE_FORMAT, "\"%.80s\": %s", request->text, what);
-}
-
-static enum base_status word_number(const struct request *request, size_t word, const char *what,
-                                    uint64_t limit, uint64_t *number) {
-    uint64_t value;
-    if (!golden_parse_number(request->words[word], &value))
-        return base_status_set(BASE_FORMAT,
-                               "\"%.80s\": the %s must be a decimal number, not \"%.40s\"",
-                               request->text, what, request->words[word]);
-    if (value > limit)
-        return base_status_set(BASE_FORMAT,
-                               "\"%.80s\": the %s is %" PRIu64 ", at most %" PRIu64 " is possible",
-                               request->text, what, value, limit);
-    *number = value;
-    return BASE_OK;
-}
-
-static enum base_status word_stream(const struct request *request, size_t word, uint64_t *stream) {
-    return word_number(request, word, "stream", GOLDEN_STREAM_COUNT - 1, stream);
-}
-
-static enum base_status word_id(const struct request *request, size_t word,
-                                struct golden_held **held) {
-    struct golden_session *session = request->session;
-    uint64_t id;
-    const enum base_status status = word_number(request, word, "id", GOLDEN_ID_MAX, &id);
-    if (status != BASE_OK) return status;
-    while (id >= session->held_capacity) {
-        const size_t before = session->held_capacity;
-        session->held =
-            array_grow(session->held, before, &session->held_capacity, sizeof *session->held);
-        memset(&session->held[before], 0,
-               (session->held_capacity - before) * sizeof *session->held);
-    }
-    *held = &session->held[id];
-    return BASE_OK;
-}
-
-//--------------------------------------------------------------------------------------------------
-// Outcomes.
-
-// The C++ class of an error, as the logs name it.
-static const char *error_class(enum base_status status) {
-    switch (status) {
-    case BASE_OUT_OF_MEMORY: return "c10::OutOfMemoryError";
-    case BASE_INVALID_CONFIG: return "c10::ValueError";
-    case BASE_CUDA: return "c10::AcceleratorError";
-    default: return "c10::Error";
-    }
-}
-
-// Prints "ok" or the error. What is not built yet is no outcome.
-static enum base_status print_status(const struct request *request, enum base_status status) {
-    if (status == BASE_OK) {
-        fputs("ok", request->outcome);
-        return BASE_OK;
-    }
-    if (status == BASE_UNSUPPORTED) return status;
-    struct golden_session *session = request->session;
-    snprintf(session->last_error, sizeof session->last_error, "%s", base_status_message());
-    if (status == BASE_OUT_OF_MEMORY && session->out_of_memory_seen) {
-        golden__print_out_of_memory(session, session->last_error, request->outcome);
-        return BASE_OK;
-    }
-    fprintf(request->outcome, "error %s ", error_class(status));
-    golden__print_escaped(session->last_error, request->outcome);
-    return BASE_OK;
-}
-
-//--------------------------------------------------------------------------------------------------
-// Requests.
-
-static enum base_status perform_alloc(struct request *request) {
-    struct golden_session *session = request->session;
-    struct golden_held *held;
-    uint64_t size, stream;
-    enum base_status status = word_id(request, 1, &held);
-    if (status == BASE_OK) status = word_number(request, 2, "size", UINT64_MAX, &size);
-    if (status == BASE_OK) status = word_stream(request, 3, &stream);
-    if (status != BASE_OK) return status;
-    if (held->held) return malformed(request, "this id is in use, free it first");
-
-    void *pointer = NULL;
-    session->block_size = 0;
-    session->out_of_memory_seen = false;
-    status = allocator_malloc(session->allocator, 0, size, session->streams[stream], &pointer);
-    if (status != BASE_OK) return print_status(request, status);
-    *held = (struct golden_held){.pointer = pointer, .held = true};
-    golden__print_address(session, pointer, request->outcome);
-    fprintf(request->outcome, " %zu", session->block_size);
-    return BASE_OK;
-}
-
-static enum base_status perform_free(struct request *request) {
-    struct golden_held *held;
-    const enum base_status status = word_id(request, 1, &held);
-    if (status != BASE_OK) return status;
-    if (!held->held) {
-        fputs("none", request->outcome);
-        return BASE_OK;
-    }
-    held->held = false;
-    return print_status(request, allocator_free(request->session->allocator, held->pointer));
-}
-
-static enum base_status perform_record(struct request *request) {
-    struct golden_session *session = request->session;
-    struct golden_held *held;
-    uint64_t stream;
-    enum base_status status = word_id(request, 1, &held);
-    if (status == BASE_OK) status = word_stream(request, 2, &stream);
-    if (status != BASE_OK) return status;
-    if (!held->held) {
-        fputs("none", request->outcome);
-        return BASE_OK;
-    }
-    return print_status(request, allocator_record_stream(session->allocator, held->pointer,
-                                                         session->streams[stream]));
-}
-
-static enum base_status perform_empty_cache(struct request *request) {
-    return print_status(request, allocator_empty_cache(request->session->allocator));
-}
-
-//--------------------------------------------------------------------------------------------------
-// The device's side.
-
-static enum base_status perform_complete(struct request *request) {
-    struct golden_session *session = request->session;
-    uint64_t first = 0, last = GOLDEN_STREAM_COUNT - 1;
-    if (strcmp(request->words[1], "all") != 0) {
-        const enum base_status status = word_stream(request, 1, &first);
-        if (status != BASE_OK) return status;
-        last = first;
-    }
-    for (uint64_t stream = first; stream <= last; stream++)
-        session->subject->complete(session->allocator, (unsigned)stream);
-    return print_status(request, BASE_OK);
-}
-
-static enum base_status perform_auto(struct request *request) {
-    if (strcmp(request->words[1], "1") != 0)
-        return malformed(request, "only \"auto 1\" is defined");
-    request->session->subject->complete_at_once(request->session->allocator);
-    return print_status(request, BASE_OK);
-}
-
-static enum base_status perform_foreign(struct request *request) {
-    uint64_t bytes;
-    const enum base_status status = word_number(request, 1, "number of bytes", UINT64_MAX, &bytes);
-    if (status != BASE_OK) return status;
-    request->session->subject->set_foreign_bytes(request->session->allocator, bytes);
-    return print_status(request, BASE_OK);
-}
-
-static enum base_status perform_fault(struct request *request) {
-    uint64_t n, code;
-    enum base_status status = word_number(request, 2, "number of the call", UINT64_MAX, &n);
-    if (status == BASE_OK) status = word_number(request, 3, "error code", INT32_MAX, &code);
-    if (status != BASE_OK) return status;
-    if (strcmp(request->words[1], "malloc") != 0)
-        return base_status_set(BASE_UNSUPPORTED, "needs faults of %s", request->words[1]);
-    request->session->subject->fail_malloc(request->session->allocator, n, (int)code);
-    return print_status(request, BASE_OK);
-}
-
-static enum base_status perform_counts(struct request *request) {
-    struct golden_counts counts;
-    request->session->subject->counts(request->session->allocator, &counts);
-    fprintf(request->outcome,
-            "query=%" PRIu64 " record=%" PRIu64 " event_sync=%" PRIu64 " event_create=%" PRIu64
-            " used=%" PRIu64 " va=0",
-            counts.event_query, counts.event_record, counts.event_synchronize, counts.event_create,
-            counts.used_bytes);
-    return BASE_OK;
-}
-
-//--------------------------------------------------------------------------------------------------
-// Settings.
-
-static enum base_status perform_fraction(struct request *request) {
-    struct golden_session *session = request->session;
-    char *end;
-    const double fraction = strtod(request->words[1], &end);
-    if (*end != '\0') return malformed(request, "the fraction must be a number");
-    return print_status(request, session->subject->set_fraction(session->allocator, fraction));
-}
-
-static enum base_status perform_get_fraction(struct request *request) {
-    double fraction;
-    const enum base_status status =
-        request->session->subject->fraction(request->session->allocator, &fraction);
-    if (status != BASE_OK) return print_status(request, status);
-    fprintf(request->outcome, "%.17g", fraction);
-    return BASE_OK;
-}
-
-static enum base_status perform_set(struct request *request) {
-    return print_status(
-        request, request->session->subject->set_config(request->session->allocator, request->rest));
-}
-
-// The recordings learned the sizes from a request that a fraction of 0 refused, hence the fraction
-// afterwards.
-static enum base_status perform_rounded(struct request *request) {
-    struct golden_session *session = request->session;
-    uint64_t size;
-    enum base_status status = word_number(request, 1, "size", UINT64_MAX, &size);
-    if (status != BASE_OK) return status;
-    size_t rounded = 0, segment = 0;
-    status = session->subject->round_size(session->allocator, size, &rounded, &segment);
-    if (status == BASE_OK) status = session->subject->set_fraction(session->allocator, 0);
-    if (status != BASE_OK) return print_status(request, status);
-    fprintf(request->outcome, "%zu %zu", rounded, segment);
-    return BASE_OK;
-}
-
-//--------------------------------------------------------------------------------------------------
-// Queries.
-
-static enum base_status perform_stat(struct request *request) {
-    struct allocator_stats stats;
-    const enum base_status status = allocator_stats(request->session->allocator, 0, &stats);
-    if (status == BASE_OK) golden__print_statistics(&stats, request->details);
-    return print_status(request, status);
-}
-
-static enum base_status perform_layout(struct request *request) {
-    if (request->word_count > 1) return base_status_set(BASE_UNSUPPORTED, "needs private pools");
-    struct allocator_snapshot snapshot;
-    const enum base_status status = allocator_snapshot(request->session->allocator, &snapshot);
-    if (status != BASE_OK) return print_status(request, status);
-    fprintf(request->outcome, "%zu", snapshot.segment_count);
-    golden__print_layout(request->session, &snapshot, request->details);
-    allocator_snapshot_deinit(&snapshot);
-    return BASE_OK;
-}
-
-static enum base_status perform_trace(struct request *request) {
-    const bool is_clear = request->word_count > 1;
-    if (is_clear && strcmp(request->words[1], "clear") != 0)
-        return malformed(request, "only \"trace\" and \"trace clear\" are defined");
-    fprintf(request->outcome, "%zu", request->session->trace_count);
-    if (!is_clear) golden__print_trace(request->session, request->details);
-    request->session->trace_count = 0;
-    return BASE_OK;
-}
-
-static enum base_status perform_reset_peak(struct request *request) {
-    return print_status(request, allocator_reset_peak_stats(request->session->allocator, 0));
-}
-
-static enum base_status perform_reset_accumulated(struct request *request) {
-    return print_status(request, allocator_reset_accumulated_stats(request->session->allocator, 0));
-}
-
-static enum base_status perform_base(struct request *request) {
-    struct golden_held *held;
-    enum base_status status = word_id(request, 1, &held);
-    if (status != BASE_OK) return status;
-    if (!held->held) return malformed(request, "this id holds nothing");
-    void *base;
-    size_t size;
-    status = allocator_base_allocation(request->session->allocator, held->pointer, &base, &size);
-    if (status != BASE_OK) return print_status(request, status);
-    golden__print_address(request->session, base, request->outcome);
-    fprintf(request->outcome, " %zu", size);
-    return BASE_OK;
-}
-
-static enum base_status perform_largest(struct request *request) {
-    size_t size;
-    const enum base_status status = allocator_largest_block(request->session->allocator, 0, &size);
-    if (status != BASE_OK) return print_status(request, status);
-    fprintf(request->outcome, "%zu", size);
-    return BASE_OK;
-}
-
-static enum base_status perform_error(struct request *request) {
-    golden__print_escaped(request->session->last_error, request->outcome);
-    return BASE_OK;
-}
-
-//--------------------------------------------------------------------------------------------------
-// The table.
-
-#define ANY_WORDS WORD_COUNT_MAX
-
-static const struct operation {
-    const char *name;
-    enum base_status (*perform)(struct request *request); // NULL: in the format, not built
-    size_t word_count_min, word_count_max;                // the name included
-    const char *usage;                                    // or what it needs
-} operations[] = {
-    {"alloc", perform_alloc, 4, 4, "alloc ID BYTES STREAM"},
-    {"free", perform_free, 2, 2, "free ID"},
-    {"record", perform_record, 3, 3, "record ID STREAM"},
-    {"complete", perform_complete, 2, 2, "complete STREAM|all"},
-    {"auto", perform_auto, 2, 2, "auto 1"},
-    {"foreign", perform_foreign, 2, 2, "foreign BYTES"},
-    {"fault", perform_fault, 4, 4, "fault malloc N CODE"},
-    {"empty_cache", perform_empty_cache, 1, 1, "empty_cache"},
-    {"fraction", perform_fraction, 2, 2, "fraction F"},
-    {"get_fraction", perform_get_fraction, 1, 1, "get_fraction"},
-    {"set", perform_set, 1, ANY_WORDS, "set TEXT"},
-    {"rounded", perform_rounded, 2, 2, "rounded BYTES"},
-    {"stat", perform_stat, 1, 1, "stat"},
-    {"layout", perform_layout, 1, 2, "layout"},
-    {"trace", perform_trace, 1, 2, "trace [clear]"},
-    {"reset_peak", perform_reset_peak, 1, 1, "reset_peak"},
-    {"reset_accumulated", perform_reset_accumulated, 1, 1, "reset_accumulated"},
-    {"base", perform_base, 2, 2, "base ID"},
-    {"largest", perform_largest, 1, 1, "largest"},
-    {"counts", perform_counts, 1, 1, "counts"},
-    {"error", perform_error, 1, 1, "error"},
-    {"alloc_at", NULL, 1, ANY_WORDS, "allocation at a wanted address"},
-    {"on_miss", NULL, 1, ANY_WORDS, "free-memory callbacks"},
-    {"get", NULL, 1, ANY_WORDS, "a query of all settings"},
-    {"cfg", NULL, 1, ANY_WORDS, "a query of all settings"},
-    {"pool", NULL, 1, ANY_WORDS, "private pools"},
-    {"segment_sizes", NULL, 1, ANY_WORDS, "expandable_segments"},
-    {"va", NULL, 1, ANY_WORDS, "expandable_segments"},
-    {"class", NULL, 1, ANY_WORDS, "expandable_segments"},
-    {"class_default", NULL, 1, ANY_WORDS, "expandable_segments"},
-    {"nvml", NULL, 1, ANY_WORDS, "the process list of NVML"},
-};
-
-static const struct operation *operation_find(const char *name) {
-    for (size_t index = 0; index < sizeof operations / sizeof operations[0]; index++)
-        if (strcmp(operations[index].name, name) == 0) return &operations[index];
-    return NULL;
-}
-
 // Splits COPY at its blanks. Words beyond the last one wanted are counted, not kept.
-static void split_words(struct request *request, char *copy) {
+static void split_words(struct golden_request *request, char *copy) {
     char *position = NULL;
     for (char *word = strtok_r(copy, " ", &position); word != NULL;
          word = strtok_r(NULL, " ", &position)) {
-        if (request->word_count < WORD_COUNT_MAX) request->words[request->word_count] = word;
+        if (request->word_count < GOLDEN_WORD_COUNT_MAX) request->words[request->word_count] = word;
         request->word_count++;
     }
 }
 
-static enum base_status run(const struct operation *operation, struct request *request) {
-    if (operation->perform == NULL)
-        return base_status_set(BASE_UNSUPPORTED, "needs %s", operation->usage);
-    const bool is_too_long =
-        operation->word_count_max != ANY_WORDS && request->word_count > operation->word_count_max;
-    if (request->word_count < operation->word_count_min || is_too_long)
-        return base_status_set(BASE_FORMAT, "\"%.80s\": the operation reads \"%s\"", request->text,
-                               operation->usage);
-    return operation->perform(request);
-}
-
 // Writes the pieces in the order of the format: outcome, calls, details.
-static void print_result(const struct request *request, const struct golden_counts *before,
+static void print_result(const struct golden_request *request, const struct golden_counts *before,
                          const char *outcome, const char *details, FILE *output) {
     struct golden_counts after;
     request->session->subject->counts(request->session->allocator, &after);
@@ -430,12 +76,9 @@ enum base_status golden_session_perform(struct golden_session *session, const ch
         return base_status_set(BASE_FORMAT, "\"%.80s...\" is longer than %d bytes", text,
                                OPERATION_LENGTH_MAX - 1);
     const char *blank = strchr(text, ' ');
-    struct request request = {
+    struct golden_request request = {
         .session = session, .text = text, .rest = blank == NULL ? "" : blank + 1};
     split_words(&request, copy);
-    const struct operation *operation =
-        request.word_count == 0 ? NULL : operation_find(request.words[0]);
-    if (operation == NULL) return malformed(&request, "no operation has this name");
 
     char *outcome, *details;
     size_t outcome_size, details_size;
@@ -444,7 +87,7 @@ enum base_status golden_session_perform(struct golden_session *session, const ch
     BASE_CHECK(request.outcome != NULL && request.details != NULL);
     struct golden_counts before;
     session->subject->counts(session->allocator, &before);
-    const enum base_status status = run(operation, &request);
+    const enum base_status status = golden__operation_run(&request);
     fclose(request.outcome);
     fclose(request.details);
     if (status == BASE_OK) print_result(&request, &before, outcome, details, output);

@@ -12,6 +12,13 @@ struct golden_held {
     bool held; // an allocation that gave NULL is held too
 };
 
+#define GOLDEN_WORD_COUNT_MAX 8
+
+struct golden_segment {
+    uint64_t address;
+    size_t number; // in order of the device's calls
+};
+
 struct golden_session {
     const struct golden_subject *subject;
     struct allocator *allocator;
@@ -20,8 +27,9 @@ struct golden_session {
     struct golden_held *held; // by id
     size_t held_capacity;
 
-    uint64_t *segments; // address of every segment ever made, by number; they ascend
+    struct golden_segment *segments; // every one ever made, by address; none comes again
     size_t segment_count, segment_capacity;
+    bool is_scattered, address_is_queued; // the next segment's address is chosen, and was told
 
     struct allocator_event *trace; // since the last `trace`
     size_t trace_count, trace_capacity;
@@ -31,6 +39,23 @@ struct golden_session {
     struct cca_out_of_memory out_of_memory;
     char last_error[BASE_STATUS_MESSAGE_SIZE];
 };
+
+// An operation's words and where its outcome goes. Details are lines after it, written separately:
+// the calls stand between.
+struct golden_request {
+    struct golden_session *session;
+    const char *text;                   // the whole operation
+    const char *rest;                   // what follows the name and one blank, "" if nothing does
+    char *words[GOLDEN_WORD_COUNT_MAX]; // the name first
+    size_t word_count;
+    FILE *outcome, *details;
+};
+
+// session.c: room for one more item; aborts without host memory.
+void *golden__array_grow(void *items, size_t count, size_t *capacity, size_t item_size);
+
+// session_operations.c: the statuses of golden_session_perform.
+enum base_status golden__operation_run(struct golden_request *request) BASE_MUST_USE;
 
 // session_print.c
 // "SEG OFF" of an address; "- 0" for NULL.

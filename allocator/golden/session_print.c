@@ -4,14 +4,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-// Segment numbers ascend with addresses, so the segment of an address is the last one that does not
-// begin behind it.
+// The segment of an address is the last one that does not begin behind it.
 void golden__print_address(const struct golden_session *session, const void *address,
                            FILE *output) {
     size_t low = 0, high = session->segment_count;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (session->segments[middle] <= (uintptr_t)address)
+        if (session->segments[middle].address <= (uintptr_t)address)
             low = middle + 1;
         else
             high = middle;
@@ -19,7 +18,8 @@ void golden__print_address(const struct golden_session *session, const void *add
     if (address == NULL || low == 0)
         fprintf(output, "- %" PRIuPTR, (uintptr_t)address);
     else
-        fprintf(output, "%zu %" PRIu64, low - 1, (uintptr_t)address - session->segments[low - 1]);
+        fprintf(output, "%zu %" PRIu64, session->segments[low - 1].number,
+                (uintptr_t)address - session->segments[low - 1].address);
 }
 
 void golden__print_escaped(const char *text, FILE *output) {

@@ -41,6 +41,7 @@ struct golden_subject {
                      unsigned stream); // all work recorded on it so far is done
     void (*complete_at_once)(
         struct allocator *allocator); // from here on events complete when recorded
+    void (*queue_address)(struct allocator *allocator, uint64_t address); // of the next segment
     void (*set_foreign_bytes)(struct allocator *allocator, uint64_t bytes);
     void (*fail_malloc)(struct allocator *allocator, uint64_t n,
                         int code); // the N-th next cudaMalloc

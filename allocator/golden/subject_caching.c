@@ -52,6 +52,11 @@ static void caching_complete_at_once(struct allocator *allocator) {
         sim_stream_hold(streams[number], false);
 }
 
+static void caching_queue_address(struct allocator *allocator, uint64_t address) {
+    (void)allocator;
+    BASE_CHECK_EQ(sim_next_address(0, address), BASE_OK);
+}
+
 static void caching_set_foreign_bytes(struct allocator *allocator, uint64_t bytes) {
     (void)allocator;
     sim_set_foreign_bytes(0, bytes);
@@ -90,6 +95,7 @@ const struct golden_subject golden_subject_caching = {
     .stream = caching_stream,
     .complete = caching_complete,
     .complete_at_once = caching_complete_at_once,
+    .queue_address = caching_queue_address,
     .set_foreign_bytes = caching_set_foreign_bytes,
     .fail_malloc = caching_fail_malloc,
     .counts = caching_counts,

@@ -40,6 +40,10 @@ static void model_complete_at_once(struct allocator *allocator) {
     model_device(allocator)->completes_at_once = true;
 }
 
+static void model_queue_address(struct allocator *allocator, uint64_t address) {
+    model_device(allocator)->next_address = address;
+}
+
 static void model_set_foreign_bytes(struct allocator *allocator, uint64_t bytes) {
     model_device(allocator)->foreign_bytes = bytes;
 }
@@ -76,6 +80,7 @@ const struct golden_subject golden_subject_model = {.name = "model",
                                                     .stream = model_stream,
                                                     .complete = model_complete,
                                                     .complete_at_once = model_complete_at_once,
+                                                    .queue_address = model_queue_address,
                                                     .set_foreign_bytes = model_set_foreign_bytes,
                                                     .fail_malloc = model_fail_malloc,
                                                     .counts = model_counts,

@@ -1,0 +1,138 @@
+// The model's segments: back to the device by rule, and new ones from it.
+#include "allocator/golden/model_internal.h"
+
+static void release_block(struct model *model, size_t index) {
+    const struct model_block block = model->blocks[index];
+    model_device_free(&model->device, block.size);
+    model->total_allocated -= block.size;
+    model->stats.num_device_free++;
+    model__family_change(model->stats.segment, block.small, -1);
+    model__family_change(model->stats.reserved_bytes, block.small, -(int64_t)block.size);
+    if (model__is_oversize(model, block.size))
+        model__stat_change(&model->stats.oversize_segments, -1);
+    model__event(model, ALLOCATOR_SEGMENT_FREE, &block, block.size);
+    model__block_remove(model, index);
+}
+
+void model__release_cached_blocks(struct model *model) {
+    model__synchronize_and_free_events(model);
+    for (int small = 0; small <= 1; small++) {
+        const struct model_filter filter = {
+            .small = small != 0, .any_stream = true, .whole_segment = true};
+        for (size_t index; (index = model__first_match(model, &filter)) != MODEL_NONE;)
+            release_block(model, index);
+    }
+}
+
+// Gives oversize blocks of the stream back until a segment of the wanted size may fit; false if
+// they do not suffice. PyTorch does not look whether such a block is split, which only a
+// max_split_size lowered at run time brings about: a fault (memory in use goes back to the device).
+// Here a split block is no candidate.
+static bool release_available_cached_blocks(struct model *model, size_t rounded, unsigned stream,
+                                            bool small) {
+    const size_t limit = model->settings.max_split_size;
+    if (limit == MODEL_UNLIMITED) return false;
+    const size_t wanted = rounded < limit ? limit : rounded;
+    struct model_filter filter = {
+        .small = small, .stream = stream, .size_min = wanted, .whole_segment = true};
+    const size_t single = model__first_match(model, &filter);
+    if (single != MODEL_NONE) {
+        release_block(model, single);
+        return true;
+    }
+    filter.size_min = limit;
+    size_t released = 0;
+    for (size_t index;
+         released < wanted && (index = model__last_match(model, &filter)) != MODEL_NONE;) {
+        released += model->blocks[index].size;
+        release_block(model, index);
+    }
+    return released >= wanted;
+}
+
+bool model__collects_garbage(const struct model *model) {
+    return model->limited && model->settings.gc_threshold > 0;
+}
+
+static void collect_garbage(struct model *model) {
+    const uint64_t threshold = (uint64_t)(model->settings.gc_threshold * (double)model->allowed);
+    if (model->total_allocated <= threshold) return;
+    const uint64_t target = model->total_allocated - threshold;
+    struct model_filter filter = {.any_stream = true, .whole_segment = true};
+    for (uint64_t reclaimed = 0; reclaimed < target;) {
+        double total_age = 0;
+        size_t count = 0;
+        filter.age_min = 0;
+        for (size_t index = 0; index < model->block_count; index++) {
+            if (!model__matches(model, index, &filter)) continue;
+            total_age += (double)(model->free_block_calls[0] - model->blocks[index].gc_base);
+            count++;
+        }
+        if (count == 0) return;
+        filter.age_min = total_age / (double)count;
+        bool freed = false;
+        for (size_t index; (index = model__first_match(model, &filter)) != MODEL_NONE;
+             freed = true) {
+            reclaimed += model->blocks[index].size;
+            release_block(model, index);
+        }
+        if (!freed) return;
+    }
+}
+
+static enum base_status device_error(int code) {
+    return base_status_set(BASE_CUDA, "CUDA error: cudaMalloc failed with code %d", code);
+}
+
+static size_t segment_insert(struct model *model, const struct model_block *block) {
+    size_t index = 0;
+    while (index < model->block_count && model->blocks[index].address < block->address) index++;
+    model__block_insert(model, index, block);
+    return index;
+}
+
+// Takes a segment from the device and says where its one block is. BASE_OUT_OF_MEMORY without a
+// sentence.
+static enum base_status alloc_block(struct model *model, size_t segment_size, unsigned stream,
+                                    bool small, bool is_retry, size_t *index) {
+    if (is_retry) model->stats.num_alloc_retries++;
+    if (model->limited && model->total_allocated + segment_size > model->allowed)
+        return BASE_OUT_OF_MEMORY;
+    uint64_t address = 0;
+    const int code = model_device_malloc(&model->device, segment_size, &address);
+    if (code == cudaErrorMemoryAllocation) return BASE_OUT_OF_MEMORY;
+    if (code != 0) return device_error(code);
+
+    const struct model_block block = {.address = address,
+                                      .size = segment_size,
+                                      .stream = stream,
+                                      .segment = model->segment_count++,
+                                      .small = small};
+    *index = segment_insert(model, &block);
+    model->total_allocated += segment_size;
+    model->stats.num_device_alloc++;
+    model__family_change(model->stats.segment, small, 1);
+    model__family_change(model->stats.reserved_bytes, small, (int64_t)segment_size);
+    if (model__is_oversize(model, segment_size))
+        model__stat_change(&model->stats.oversize_segments, 1);
+    model__event(model, ALLOCATOR_SEGMENT_ALLOC, &block, segment_size);
+    return BASE_OK;
+}
+
+// The ladder after a miss.
+enum base_status model__grow(struct model *model, size_t rounded, unsigned stream, bool small,
+                             size_t *index) {
+    const size_t segment_size = model__segment_size(&model->settings, rounded);
+    if (model__collects_garbage(model)) collect_garbage(model);
+    enum base_status status = alloc_block(model, segment_size, stream, small, false, index);
+    if (status == BASE_OUT_OF_MEMORY &&
+        release_available_cached_blocks(model, rounded, stream, small))
+        status = alloc_block(model, segment_size, stream, small, false, index);
+    if (status == BASE_OUT_OF_MEMORY) {
+        model__release_cached_blocks(model);
+        status = alloc_block(model, segment_size, stream, small, true, index);
+    }
+    if (status == BASE_OUT_OF_MEMORY)
+        return model__out_of_memory(model, rounded, segment_size, stream);
+    return status;
+}
