@@ -1,4 +1,7 @@
-"""Every benchmark, every bundled trace under several configurations, and the report: `bazel run //bench:all`."""
+"""Every benchmark, every bundled trace under several configurations, and the report.
+
+    bazel run //bench:all
+"""
 
 import os
 import sys
@@ -10,19 +13,27 @@ def parse(argv):
     parser = runner.Parser(
         prog="all",
         allow_abbrev=False,
-        description="Replays every bundled trace under allocator configurations, measures host cost, and writes the report.",
+        description="Replays every bundled trace under allocator configurations, measures host cost, "
+        "and writes the report.",
         epilog="Without --config: " + ", ".join(runner.CONFIGS) + ".",
     )
-    parser.add_argument("--out", metavar="DIR", help=f"result folder (default {runner.RESULT_FOLDER}/<UTC time>)")
+    parser.add_argument(
+        "--out", metavar="DIR", help=f"result folder (default {runner.RESULT_FOLDER}/<UTC time>)"
+    )
     parser.add_argument("--quick", action="store_true", help="a short run: fewer repetitions")
     parser.add_argument(
         "--config",
         metavar="NAME=CONF",
         action="append",
-        help="an allocator configuration in PyTorch's syntax and a name for it; may be given several times",
+        help="an allocator configuration in PyTorch's syntax and a name for it; "
+        "may be given several times",
     )
-    parser.add_argument("--seed", metavar="N", default="1", help="seed of everything random (default 1)")
-    parser.add_argument("--capacity", metavar="SIZE", help="memory of the replays' device (default: the recording's)")
+    parser.add_argument(
+        "--seed", metavar="N", default="1", help="seed of everything random (default 1)"
+    )
+    parser.add_argument(
+        "--capacity", metavar="SIZE", help="memory of the replays' device (default: the recording's)"
+    )
     return parser.parse_args(argv)
 
 
@@ -43,9 +54,9 @@ def job(run, argv, tools=None):
         run.run([tools.host_cost] + shared)
         runner.step(3, 3, "report")
         run.run([tools.page, folder] + (["--quick"] if options.quick else []))
-        for line in runner.replay_summary(runner.benchmarks(os.path.join(folder, "replay.json"))):
-            print(line)
-        for line in runner.host_cost_summary(runner.benchmarks(os.path.join(folder, "host_cost.json"))):
+        replays = runner.benchmarks(os.path.join(folder, "replay.json"))
+        host_costs = runner.benchmarks(os.path.join(folder, "host_cost.json"))
+        for line in runner.replay_summary(replays) + runner.host_cost_summary(host_costs):
             print(line)
         runner.print_paths(folder)
 

@@ -30,12 +30,14 @@ static void add(struct bench_context *context, const char *key, const char *form
     va_end(arguments);
 }
 
-// Asked at run time: a commit stamped in at build time would make every commit rebuild the programs. The binary may be older than
-// the checkout only when it is run without Bazel, and then the folder is not known.
+// Asked at run time: a commit stamped in at build time would make every commit rebuild the
+// programs. The binary may be older than the checkout only when it is run without Bazel, and then
+// the folder is not known.
 static void add_commit(struct bench_context *context) {
     char commit[64] = "";
     if (getenv("BUILD_WORKSPACE_DIRECTORY") != NULL) {
-        FILE *git = popen("git -C \"$BUILD_WORKSPACE_DIRECTORY\" describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null",
+        FILE *git = popen("git -C \"$BUILD_WORKSPACE_DIRECTORY\" describe --always --dirty "
+                          "--abbrev=12 --exclude='*' 2>/dev/null",
                           "r");
         if (git != NULL) {
             if (fgets(commit, sizeof commit, git) == NULL) commit[0] = '\0';
@@ -51,14 +53,16 @@ static void add_device(struct bench_context *context) {
     add(context, "cuda", "simulator");
 #else
     int runtime = 0, driver = 0;
-    if (cudaRuntimeGetVersion(&runtime) == cudaSuccess && cudaDriverGetVersion(&driver) == cudaSuccess)
-        add(context, "cuda", "runtime %d.%d, driver %d.%d", runtime / 1000, runtime % 1000 / 10, driver / 1000,
-            driver % 1000 / 10);
+    if (cudaRuntimeGetVersion(&runtime) == cudaSuccess &&
+        cudaDriverGetVersion(&driver) == cudaSuccess)
+        add(context, "cuda", "runtime %d.%d, driver %d.%d", runtime / 1000, runtime % 1000 / 10,
+            driver / 1000, driver % 1000 / 10);
     else
         add(context, "cuda", "unknown");
 #endif
     static struct cudaDeviceProp properties; // too large for comfort on a stack
-    add(context, "device", "%s", cudaGetDeviceProperties(&properties, 0) == cudaSuccess ? properties.name : "unknown");
+    add(context, "device", "%s",
+        cudaGetDeviceProperties(&properties, 0) == cudaSuccess ? properties.name : "unknown");
     size_t free_bytes, total_bytes;
     if (cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess)
         add(context, "capacity_bytes", "%zu", total_bytes);
@@ -66,7 +70,8 @@ static void add_device(struct bench_context *context) {
         add(context, "capacity_bytes", "unknown");
 }
 
-void bench_context_collect(const struct bench_context_options *options, struct bench_context *context) {
+void bench_context_collect(const struct bench_context_options *options,
+                           struct bench_context *context) {
     char topology[256];
     double load[1];
     context->count = 0;
@@ -89,7 +94,8 @@ void bench_context_collect(const struct bench_context_options *options, struct b
 }
 
 void bench_context_apply(const struct bench_context *context) {
-    for (int i = 0; i < context->count; i++) bench_context_set(context->entries[i].key, context->entries[i].value);
+    for (int i = 0; i < context->count; i++)
+        bench_context_set(context->entries[i].key, context->entries[i].value);
 }
 
 const char *bench_context_value(const struct bench_context *context, const char *key) {

@@ -1,9 +1,11 @@
-// Where, when and with what a result was measured: the context keys of docs/results.md, the same in every result file.
+// Where, when and with what a result was measured: the context keys of docs/results.md, the same in
+// every result file.
 //
 //     struct bench_context context;
-//     bench_context_collect(&(struct bench_context_options){.seed = seed, .pinned_cpu = cpu}, &context);
-//     bench_context_apply(&context);                        into the Google Benchmark JSON (bench/shim.h)
-//     for (int i = 0; i < context.count; i++) ... context.entries[i].key, .value ...     into other files
+//     bench_context_collect(&(struct bench_context_options){.seed = seed, .pinned_cpu = cpu},
+//     &context); bench_context_apply(&context);                        into the Google Benchmark
+//     JSON (bench/shim.h) for (int i = 0; i < context.count; i++) ... context.entries[i].key,
+//     .value ...     into other files
 //
 // Values are text, numbers in decimal. What cannot be found out is "unknown", never left out.
 #ifndef TIDEMARK_BENCH_CONTEXT_H
@@ -29,9 +31,10 @@ struct bench_context {
     int count;
 };
 
-// Asks CUDA (device 0), hwloc, the system, and git for the commit of the checkout that `bazel run` names
-// (BUILD_WORKSPACE_DIRECTORY): some 10 ms, so call it before measuring. Initializes CUDA.
-void bench_context_collect(const struct bench_context_options *options, struct bench_context *context);
+// Asks CUDA (device 0), hwloc, the system, and git for the commit of the checkout that `bazel run`
+// names (BUILD_WORKSPACE_DIRECTORY): some 10 ms, so call it before measuring. Initializes CUDA.
+void bench_context_collect(const struct bench_context_options *options,
+                           struct bench_context *context);
 
 // Hands all entries to bench_context_set.
 void bench_context_apply(const struct bench_context *context);

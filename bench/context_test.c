@@ -1,4 +1,5 @@
-// The context of a result file holds every key of docs/results.md, and binding a thread is told truthfully.
+// The context of a result file holds every key of docs/results.md, and binding a thread is told
+// truthfully.
 #include "bench/context.h"
 
 #include "base/check.h"
@@ -11,8 +12,9 @@
 #include <unistd.h>
 
 static void every_key_of_the_schema_has_a_value(void) {
-    static const char *const keys[] = {"tidemark_schema", "tidemark_version", "tidemark_commit", "compiler", "cuda",
-                                       "device", "capacity_bytes", "topology", "pinned_cpu", "load_1min", "seed"};
+    static const char *const keys[] = {
+        "tidemark_schema", "tidemark_version", "tidemark_commit", "compiler",  "cuda", "device",
+        "capacity_bytes",  "topology",         "pinned_cpu",      "load_1min", "seed"};
     struct bench_context context;
     bench_context_collect(&(struct bench_context_options){.seed = 17, .pinned_cpu = -1}, &context);
     BASE_CHECK_EQ((size_t)context.count, sizeof keys / sizeof keys[0]);

@@ -1,12 +1,15 @@
-// Host cost of an allocation and its free: the caching allocator and the one without a cache, beside two limits measured in the
-// same run (bench/ideal_list.h), for three patterns, by one thread and by two.
+// Host cost of an allocation and its free: the caching allocator and the one without a cache,
+// beside two limits measured in the same run (bench/ideal_list.h), for three patterns, by one
+// thread and by two.
 //
-// How it measures. Subjects of one pattern are neighbours in each round, so that their quotients are taken in the same state of
-// the machine; a second thread is alive throughout, since glibc takes locks more cheaply in a process of one thread; percentiles
-// come from a pass of their own, because two clock reads cost as much as a cache hit. Each call of a case first earns its
-// time: the blocks are distinct, the statistics agree, nothing is left behind (bench/session.h).
+// How it measures. Subjects of one pattern are neighbours in each round, so that their quotients
+// are taken in the same state of the machine; a second thread is alive throughout, since glibc
+// takes locks more cheaply in a process of one thread; percentiles come from a pass of their own,
+// because two clock reads cost as much as a cache hit. Each call of a case first earns its time:
+// the blocks are distinct, the statistics agree, nothing is left behind (bench/session.h).
 //
-// Simulated build: the device only accounts (numerics off), so that `direct` shows the simulator's cost and not a driver's.
+// Simulated build: the device only accounts (numerics off), so that `direct` shows the simulator's
+// cost and not a driver's.
 #include "base/check.h"
 #include "base/options.h"
 #include "base/progress.h"
@@ -42,7 +45,7 @@
 #define TIMED_COUNT_QUICK 50000
 #define SMOKE_ITERATION_COUNT 300
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Subjects and cases.
 
 static enum base_status create_ideal_list(struct allocator **allocator) {
@@ -58,8 +61,10 @@ static enum base_status create_caching(struct allocator **allocator) {
 }
 
 // Twice the table of `mixed` settles a cache; what has none needs a first touch only.
-static const struct bench_subject subject_ideal_list = {"ideal_list", create_ideal_list, true, 32768};
-static const struct bench_subject subject_mutex_list = {"mutex_list", create_mutex_list, true, 32768};
+static const struct bench_subject subject_ideal_list = {"ideal_list", create_ideal_list, true,
+                                                        32768};
+static const struct bench_subject subject_mutex_list = {"mutex_list", create_mutex_list, true,
+                                                        32768};
 static const struct bench_subject subject_caching = {"caching", create_caching, true, 32768};
 static const struct bench_subject subject_direct = {"direct", direct_allocator_create, false, 64};
 
@@ -79,14 +84,15 @@ static struct bench_pattern patterns[PATTERN_COUNT];
 static struct cost_case cases[CASE_COUNT_MAX];
 static int case_count;
 
-static void case_add(const struct bench_subject *subject, const struct bench_pattern *pattern, int thread_count,
-                     enum bench_streams streams, const char *label) {
+static void case_add(const struct bench_subject *subject, const struct bench_pattern *pattern,
+                     int thread_count, enum bench_streams streams, const char *label) {
     BASE_CHECK_LT(case_count, CASE_COUNT_MAX);
     struct cost_case *added = &cases[case_count++];
     added->setup = (struct bench_session_setup){
         .subject = subject, .pattern = pattern, .thread_count = thread_count, .streams = streams};
     added->label = label;
-    bench_host_cost_name(added->name, thread_count, streams == BENCH_STREAMS_OWN, subject->name, pattern);
+    bench_host_cost_name(added->name, thread_count, streams == BENCH_STREAMS_OWN, subject->name,
+                         pattern);
 }
 
 static void cases_make(uint64_t seed) {
@@ -99,13 +105,18 @@ static void cases_make(uint64_t seed) {
     BASE_CHECK_EQ(made, PATTERN_COUNT);
     for (int i = 0; i < PATTERN_COUNT; i++) {
         const struct bench_pattern *pattern = &patterns[i];
-        case_add(&subject_ideal_list, pattern, 1, BENCH_STREAMS_ONE, "free list a size class, no lock");
-        case_add(&subject_mutex_list, pattern, 1, BENCH_STREAMS_ONE, "free list a size class, one pthread mutex");
+        case_add(&subject_ideal_list, pattern, 1, BENCH_STREAMS_ONE,
+                 "free list a size class, no lock");
+        case_add(&subject_mutex_list, pattern, 1, BENCH_STREAMS_ONE,
+                 "free list a size class, one pthread mutex");
         case_add(&subject_caching, pattern, 1, BENCH_STREAMS_ONE, "default configuration");
         case_add(&subject_direct, pattern, 1, BENCH_STREAMS_ONE, "cudaMalloc and cudaFree");
-        case_add(&subject_mutex_list, pattern, 2, BENCH_STREAMS_ONE, "one list, one pthread mutex, two threads");
-        case_add(&subject_caching, pattern, 2, BENCH_STREAMS_ONE, "default configuration, two threads on one stream");
-        case_add(&subject_caching, pattern, 2, BENCH_STREAMS_OWN, "default configuration, two threads on their own streams");
+        case_add(&subject_mutex_list, pattern, 2, BENCH_STREAMS_ONE,
+                 "one list, one pthread mutex, two threads");
+        case_add(&subject_caching, pattern, 2, BENCH_STREAMS_ONE,
+                 "default configuration, two threads on one stream");
+        case_add(&subject_caching, pattern, 2, BENCH_STREAMS_OWN,
+                 "default configuration, two threads on their own streams");
     }
 }
 
@@ -113,7 +124,7 @@ static void patterns_forget(void) {
     for (int i = 0; i < PATTERN_COUNT; i++) bench_pattern_deinit(&patterns[i]);
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Measuring.
 
 static void measure(struct bench_state *state, void *argument) {
@@ -163,7 +174,8 @@ static enum base_status percentiles_add(struct bench_results *results, uint64_t 
     static const struct {
         const char *name;
         double quantile;
-    } percentiles[] = {{"p50_ns", 0.5}, {"p90_ns", 0.9}, {"p99_ns", 0.99}, {"p999_ns", 0.999}, {"max_ns", 1}};
+    } percentiles[] = {
+        {"p50_ns", 0.5}, {"p90_ns", 0.9}, {"p99_ns", 0.99}, {"p999_ns", 0.999}, {"max_ns", 1}};
     const double clock_ns = clock_cost_ns();
     static struct base_histogram histogram;
     for (int i = 0; i < case_count; i++) {
@@ -173,18 +185,21 @@ static enum base_status percentiles_add(struct bench_results *results, uint64_t 
         struct bench_session session;
         int64_t device_malloc_count;
         base_histogram_init(&histogram);
-        if (bench_session_begin(&session, &cases[i].setup)) bench_session_run_timed(&session, count, &histogram);
+        if (bench_session_begin(&session, &cases[i].setup))
+            bench_session_run_timed(&session, count, &histogram);
         if (!bench_session_end(&session, &device_malloc_count))
-            return base_status_set(BASE_CHECK_FAILED, "%s, percentiles: %s", cases[i].name, session.failure);
+            return base_status_set(BASE_CHECK_FAILED, "%s, percentiles: %s", cases[i].name,
+                                   session.failure);
         for (size_t j = 0; j < sizeof percentiles / sizeof percentiles[0]; j++)
-            bench_results_counter(results, index, percentiles[j].name,
-                                  (double)base_histogram_quantile(&histogram, percentiles[j].quantile));
+            bench_results_counter(
+                results, index, percentiles[j].name,
+                (double)base_histogram_quantile(&histogram, percentiles[j].quantile));
         bench_results_counter(results, index, "clock_ns", clock_ns);
     }
     return BASE_OK;
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // A second thread that only exists, from before the first measurement to after the last one.
 
 static struct {
@@ -209,33 +224,39 @@ static void companion_end(void) {
     base_thread_join(&companion.thread);
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // The program.
 
 static bool smoke;
 static const char *filter;
 
 static const struct base_option options[] = {
-    {"smoke", NULL, BASE_OPTION_FLAG, &smoke, "check every case with a few iterations and print no times"},
+    {"smoke", NULL, BASE_OPTION_FLAG, &smoke,
+     "check every case with a few iterations and print no times"},
     {"filter", "REGEX", BASE_OPTION_TEXT, &filter, "measure only the benchmarks whose names match"},
     {0}};
 
 static const struct base_program program = {
     .name = "host_cost",
-    .summary = "Measures the host cost of an allocation and its free, beside the limits of any allocator.",
-    .details = "With --out, writes DIR/host_cost.json and DIR/host_cost_two_threads.json (docs/results.md).",
+    .summary =
+        "Measures the host cost of an allocation and its free, beside the limits of any allocator.",
+    .details = "With --out, writes DIR/host_cost.json and DIR/host_cost_two_threads.json "
+               "(docs/results.md).",
     .common = BASE_COMMON_OUT | BASE_COMMON_SEED | BASE_COMMON_QUICK | BASE_COMMON_CAPACITY,
     .options = options,
 };
 
 static enum base_status device_prepare(const struct base_common *common) {
 #ifdef TIDEMARK_SIMULATOR
-    return sim_configure(&(struct sim_options){.capacity_bytes = common->capacity, .numerics = SIM_NUMERICS_OFF});
+    return sim_configure(
+        &(struct sim_options){.capacity_bytes = common->capacity, .numerics = SIM_NUMERICS_OFF});
 #else
     if (common->capacity != 0)
-        base_options_usage_error(&program, "--capacity needs the simulator; a GPU has the memory that it has");
+        base_options_usage_error(
+            &program, "--capacity needs the simulator; a GPU has the memory that it has");
     const cudaError_t error = cudaSetDevice(0);
-    if (error != cudaSuccess) return base_status_set(BASE_ENVIRONMENT, "no usable GPU: %s", cudaGetErrorString(error));
+    if (error != cudaSuccess)
+        return base_status_set(BASE_ENVIRONMENT, "no usable GPU: %s", cudaGetErrorString(error));
     return BASE_OK;
 #endif
 }
@@ -244,7 +265,8 @@ static enum base_status results_save(const struct bench_results *results, const 
     // Two files, since one and two threads are different questions with names of different shape.
     static const struct {
         const char *prefix, *file;
-    } files[] = {{BENCH_HOST_COST_ONE_THREAD, "host_cost.json"}, {BENCH_HOST_COST_TWO_THREADS, "host_cost_two_threads.json"}};
+    } files[] = {{BENCH_HOST_COST_ONE_THREAD, "host_cost.json"},
+                 {BENCH_HOST_COST_TWO_THREADS, "host_cost_two_threads.json"}};
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return base_status_set(BASE_IO, "%s: cannot make this folder: %s", folder, strerror(errno));
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
@@ -257,24 +279,30 @@ static enum base_status results_save(const struct bench_results *results, const 
     return BASE_OK;
 }
 
-static enum base_status measure_all(const struct base_common *common, struct bench_results **results) {
+static enum base_status measure_all(const struct base_common *common,
+                                    struct bench_results **results) {
     enum base_status status = cases_check();
     if (status != BASE_OK) return status;
     for (int i = 0; i < case_count; i++) {
         if (cases[i].setup.thread_count > bench_core_count() && !smoke) {
-            fprintf(stderr, "%s: skipped: two threads need two cores, there is one\n", cases[i].name);
+            fprintf(stderr, "%s: skipped: two threads need two cores, there is one\n",
+                    cases[i].name);
             continue;
         }
         bench_register(cases[i].name, measure, &cases[i]);
     }
     const struct bench_options run = {.filter = filter,
                                       .min_time_s = common->quick ? MIN_TIME_QUICK_S : MIN_TIME_S,
-                                      .rounds = smoke ? 1 : common->quick ? ROUND_COUNT_QUICK : ROUND_COUNT,
+                                      .rounds = smoke           ? 1
+                                                : common->quick ? ROUND_COUNT_QUICK
+                                                                : ROUND_COUNT,
                                       .iterations = smoke ? SMOKE_ITERATION_COUNT : 0,
                                       .progress_label = "host_cost"};
     status = bench_run(&run, results);
     if (status != BASE_OK) return status;
-    const uint64_t timed = smoke ? SMOKE_ITERATION_COUNT : common->quick ? TIMED_COUNT_QUICK : TIMED_COUNT;
+    const uint64_t timed = smoke           ? SMOKE_ITERATION_COUNT
+                           : common->quick ? TIMED_COUNT_QUICK
+                                           : TIMED_COUNT;
     status = percentiles_add(*results, timed);
     if (status == BASE_OK) bench_host_cost_derive(*results);
     return status;
@@ -285,19 +313,21 @@ int main(int argc, char **argv) {
     base_options_parse(&program, argc, argv, &common);
     base_interrupt_install();
     int cpu = -1;
-    if (bench_pin_thread(0, &cpu) != BASE_OK) fprintf(stderr, "host_cost: %s\n", base_status_message());
+    if (bench_pin_thread(0, &cpu) != BASE_OK)
+        fprintf(stderr, "host_cost: %s\n", base_status_message());
     enum base_status status = device_prepare(&common);
     struct bench_context context;
     if (status == BASE_OK) {
-        bench_context_collect(&(struct bench_context_options){.seed = common.seed, .pinned_cpu = cpu}, &context);
+        bench_context_collect(
+            &(struct bench_context_options){.seed = common.seed, .pinned_cpu = cpu}, &context);
         bench_context_apply(&context);
         base_thread_start(&companion.thread, companion_body, NULL);
         cases_make(common.seed);
         struct bench_results *results = NULL;
         status = measure_all(&common, &results);
         if (status == BASE_OK && smoke)
-            printf("host_cost: %zu cases, results right, nothing leaked (seed %" PRIu64 ")\n", bench_results_count(results),
-                   common.seed);
+            printf("host_cost: %zu cases, results right, nothing leaked (seed %" PRIu64 ")\n",
+                   bench_results_count(results), common.seed);
         else if (status == BASE_OK)
             bench_host_cost_print(results, &context);
         if (status == BASE_OK && common.out != NULL) status = results_save(results, common.out);

@@ -1,6 +1,6 @@
-// See ideal_list.h. The address of a block tells its class (class c owns 2^40 bytes of made-up addresses), so a free needs no lookup
-// and no header, and touches one stack. A hit is: count leading zeros, one load and one store of the stack's count, one load of
-// the block.
+// See ideal_list.h. The address of a block tells its class (class c owns 2^40 bytes of made-up
+// addresses), so a free needs no lookup and no header, and touches one stack. A hit is: count
+// leading zeros, one load and one store of the stack's count, one load of the block.
 #include "bench/ideal_list.h"
 
 #include "base/check.h"
@@ -37,14 +37,16 @@ static __attribute__((noinline)) void *class_make(struct size_class *class, unsi
         class->free = realloc(class->free, class->capacity * sizeof *class->free);
         BASE_CHECK(class->free != NULL);
     }
-    const uint64_t offset = (uint64_t)class->made_count++ << (index + CLASS_FIRST);
+    const uint64_t offset = (uint64_t) class->made_count++ << (index + CLASS_FIRST);
     BASE_CHECK_LT(offset, (uint64_t)1 << CLASS_SPAN_SHIFT);
     return (void *)(ADDRESS_BASE + ((uint64_t)index << CLASS_SPAN_SHIFT) + offset);
 }
 
 static inline enum base_status list_take(struct list *list, size_t size, void **pointer) {
     const unsigned index = class_of_size(size);
-    if (index >= CLASS_COUNT) return base_status_set(BASE_LIMIT, "%zu bytes are more than the list's largest class", size);
+    if (index >= CLASS_COUNT)
+        return base_status_set(BASE_LIMIT, "%zu bytes are more than the list's largest class",
+                               size);
     struct size_class *class = &list->classes[index];
     *pointer = class->free_count > 0 ? class->free[--class->free_count] : class_make(class, index);
     return BASE_OK;
@@ -52,13 +54,14 @@ static inline enum base_status list_take(struct list *list, size_t size, void **
 
 static inline enum base_status list_give(struct list *list, void *pointer) {
     if (pointer == NULL) return BASE_OK;
-    struct size_class *class = &list->classes[((uint64_t)pointer - ADDRESS_BASE) >> CLASS_SPAN_SHIFT];
+    struct size_class *class =
+        &list->classes[((uint64_t)pointer - ADDRESS_BASE) >> CLASS_SPAN_SHIFT];
     class->free[class->free_count++] = pointer;
     return BASE_OK;
 }
 
-static enum base_status ideal_malloc(struct allocator *allocator, int device, size_t size, cudaStream_t stream,
-                                     void **pointer) {
+static enum base_status ideal_malloc(struct allocator *allocator, int device, size_t size,
+                                     cudaStream_t stream, void **pointer) {
     (void)device, (void)stream;
     return list_take((struct list *)allocator, size, pointer);
 }
@@ -67,8 +70,8 @@ static enum base_status ideal_free(struct allocator *allocator, void *pointer) {
     return list_give((struct list *)allocator, pointer);
 }
 
-static enum base_status mutex_malloc(struct allocator *allocator, int device, size_t size, cudaStream_t stream,
-                                     void **pointer) {
+static enum base_status mutex_malloc(struct allocator *allocator, int device, size_t size,
+                                     cudaStream_t stream, void **pointer) {
     (void)device, (void)stream;
     struct list *list = (struct list *)allocator;
     base_mutex_lock(&list->mutex);
@@ -85,13 +88,15 @@ static enum base_status mutex_free(struct allocator *allocator, void *pointer) {
     return status;
 }
 
-static enum base_status list_stats(struct allocator *allocator, int device, struct allocator_stats *stats) {
+static enum base_status list_stats(struct allocator *allocator, int device,
+                                   struct allocator_stats *stats) {
     (void)device;
     struct list *list = (struct list *)allocator;
     int64_t blocks = 0, bytes = 0;
     base_mutex_lock(&list->mutex);
     for (unsigned i = 0; i < CLASS_COUNT; i++) {
-        const int64_t live = (int64_t)list->classes[i].made_count - (int64_t)list->classes[i].free_count;
+        const int64_t live =
+            (int64_t)list->classes[i].made_count - (int64_t)list->classes[i].free_count;
         blocks += live;
         bytes += live * ((int64_t)1 << (i + CLASS_FIRST));
     }
@@ -109,8 +114,11 @@ static void list_destroy(struct allocator *allocator) {
     free(list);
 }
 
-static enum base_status refuse(void) { return base_status_set(BASE_UNSUPPORTED, "a limit only allocates and frees"); }
-static enum base_status no_record_stream(struct allocator *allocator, void *pointer, cudaStream_t stream) {
+static enum base_status refuse(void) {
+    return base_status_set(BASE_UNSUPPORTED, "a limit only allocates and frees");
+}
+static enum base_status no_record_stream(struct allocator *allocator, void *pointer,
+                                         cudaStream_t stream) {
     (void)allocator, (void)pointer, (void)stream;
     return refuse();
 }
@@ -118,7 +126,8 @@ static enum base_status no_empty_cache(struct allocator *allocator) {
     (void)allocator;
     return refuse();
 }
-static enum base_status no_base_allocation(struct allocator *allocator, const void *pointer, void **base, size_t *size) {
+static enum base_status no_base_allocation(struct allocator *allocator, const void *pointer,
+                                           void **base, size_t *size) {
     (void)allocator, (void)pointer, (void)base, (void)size;
     return refuse();
 }
@@ -130,24 +139,29 @@ static enum base_status no_reset(struct allocator *allocator, int device) {
     (void)allocator, (void)device;
     return refuse();
 }
-static enum base_status no_snapshot(struct allocator *allocator, struct allocator_snapshot *snapshot) {
+static enum base_status no_snapshot(struct allocator *allocator,
+                                    struct allocator_snapshot *snapshot) {
     (void)allocator, (void)snapshot;
     return refuse();
 }
-static enum base_status no_observer(struct allocator *allocator, const struct allocator_observer *observer) {
+static enum base_status no_observer(struct allocator *allocator,
+                                    const struct allocator_observer *observer) {
     (void)allocator, (void)observer;
     return refuse();
 }
 
-#define OPERATIONS(name_text, malloc_function, free_function)                                                      \
-    {                                                                                                              \
-        .name = name_text, .malloc = malloc_function, .free = free_function, .record_stream = no_record_stream,    \
-        .empty_cache = no_empty_cache, .base_allocation = no_base_allocation, .largest_block = no_largest_block,   \
-        .stats = list_stats, .reset_peak_stats = no_reset, .reset_accumulated_stats = no_reset,                    \
-        .snapshot = no_snapshot, .set_observer = no_observer, .destroy = list_destroy                              \
+#define OPERATIONS(name_text, malloc_function, free_function)                                      \
+    {                                                                                              \
+        .name = name_text, .malloc = malloc_function, .free = free_function,                       \
+        .record_stream = no_record_stream, .empty_cache = no_empty_cache,                          \
+        .base_allocation = no_base_allocation, .largest_block = no_largest_block,                  \
+        .stats = list_stats, .reset_peak_stats = no_reset, .reset_accumulated_stats = no_reset,    \
+        .snapshot = no_snapshot, .set_observer = no_observer, .destroy = list_destroy              \
     }
-static const struct allocator_operations ideal_operations = OPERATIONS("ideal_list", ideal_malloc, ideal_free);
-static const struct allocator_operations mutex_operations = OPERATIONS("mutex_list", mutex_malloc, mutex_free);
+static const struct allocator_operations ideal_operations =
+    OPERATIONS("ideal_list", ideal_malloc, ideal_free);
+static const struct allocator_operations mutex_operations =
+    OPERATIONS("mutex_list", mutex_malloc, mutex_free);
 
 static struct allocator *list_create(const struct allocator_operations *operations) {
     struct list *list = calloc(1, sizeof *list);
@@ -157,5 +171,9 @@ static struct allocator *list_create(const struct allocator_operations *operatio
     return &list->allocator;
 }
 
-struct allocator *bench_ideal_list_create(void) { return list_create(&ideal_operations); }
-struct allocator *bench_mutex_list_create(void) { return list_create(&mutex_operations); }
+struct allocator *bench_ideal_list_create(void) {
+    return list_create(&ideal_operations);
+}
+struct allocator *bench_mutex_list_create(void) {
+    return list_create(&mutex_operations);
+}

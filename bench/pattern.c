@@ -20,7 +20,8 @@ const char *bench_pattern_name(enum bench_pattern_kind kind) {
     return names[kind];
 }
 
-void bench_pattern_init(struct bench_pattern *pattern, enum bench_pattern_kind kind, size_t bytes, uint64_t seed) {
+void bench_pattern_init(struct bench_pattern *pattern, enum bench_pattern_kind kind, size_t bytes,
+                        uint64_t seed) {
     *pattern = (struct bench_pattern){.kind = kind, .bytes = bytes, .live_count = 1};
     if (kind == BENCH_PATTERN_WINDOW) pattern->live_count = BENCH_PATTERN_WINDOW_LIVE_COUNT;
     if (kind != BENCH_PATTERN_MIXED) return;
@@ -32,7 +33,8 @@ void bench_pattern_init(struct bench_pattern *pattern, enum bench_pattern_kind k
     struct base_random slots = base_random_init(seed, "host_cost slots");
     for (uint64_t i = 0; i < STEP_COUNT; i++) {
         pattern->steps[i].slot = (uint32_t)base_random_below(&slots, pattern->live_count);
-        pattern->steps[i].bytes = (uint32_t)base_random_log_between(&sizes, MIXED_BYTES_MIN, MIXED_BYTES_MAX);
+        pattern->steps[i].bytes =
+            (uint32_t)base_random_log_between(&sizes, MIXED_BYTES_MIN, MIXED_BYTES_MAX);
     }
 }
 
@@ -42,21 +44,25 @@ void bench_pattern_deinit(struct bench_pattern *pattern) {
 }
 
 // Which slot step POSITION replaces, and by how many bytes.
-static inline struct bench_pattern_step step_at(const struct bench_pattern *pattern, uint64_t position) {
+static inline struct bench_pattern_step step_at(const struct bench_pattern *pattern,
+                                                uint64_t position) {
     if (pattern->kind == BENCH_PATTERN_MIXED) return pattern->steps[position % STEP_COUNT];
-    return (struct bench_pattern_step){.slot = (uint32_t)(position % pattern->live_count), .bytes = (uint32_t)pattern->bytes};
+    return (struct bench_pattern_step){.slot = (uint32_t)(position % pattern->live_count),
+                                       .bytes = (uint32_t)pattern->bytes};
 }
 
-enum base_status bench_user_init(struct bench_user *user, const struct bench_pattern *pattern, struct allocator *allocator,
-                                 cudaStream_t stream, uint64_t start) {
-    *user = (struct bench_user){.pattern = pattern, .allocator = allocator, .stream = stream, .position = start};
+enum base_status bench_user_init(struct bench_user *user, const struct bench_pattern *pattern,
+                                 struct allocator *allocator, cudaStream_t stream, uint64_t start) {
+    *user = (struct bench_user){
+        .pattern = pattern, .allocator = allocator, .stream = stream, .position = start};
     user->slots = calloc(pattern->live_count, sizeof *user->slots);
     BASE_CHECK(user->slots != NULL);
     if (pattern->kind == BENCH_PATTERN_PAIR) return BASE_OK;
     for (uint32_t i = 0; i < pattern->live_count; i++) {
         struct bench_slot *slot = &user->slots[i];
         const uint32_t bytes = step_at(pattern, start + i).bytes;
-        const enum base_status status = allocator_malloc(allocator, DEVICE, bytes, stream, &slot->pointer);
+        const enum base_status status =
+            allocator_malloc(allocator, DEVICE, bytes, stream, &slot->pointer);
         if (status != BASE_OK) return status;
         slot->bytes = bytes;
     }
@@ -76,7 +82,8 @@ enum base_status bench_user_deinit(struct bench_user *user) {
 
 static inline unsigned pair_once(struct bench_user *user, size_t bytes) {
     void *pointer = NULL;
-    const unsigned failed = (unsigned)allocator_malloc(user->allocator, DEVICE, bytes, user->stream, &pointer);
+    const unsigned failed =
+        (unsigned)allocator_malloc(user->allocator, DEVICE, bytes, user->stream, &pointer);
     return failed | (unsigned)allocator_free(user->allocator, pointer);
 }
 
@@ -85,7 +92,8 @@ static inline unsigned replace_once(struct bench_user *user, struct bench_patter
     unsigned failed = (unsigned)allocator_free(user->allocator, slot->pointer);
     slot->pointer = NULL; // stays so if the request fails, and is then not freed again
     slot->bytes = step.bytes;
-    failed |= (unsigned)allocator_malloc(user->allocator, DEVICE, step.bytes, user->stream, &slot->pointer);
+    failed |= (unsigned)allocator_malloc(user->allocator, DEVICE, step.bytes, user->stream,
+                                         &slot->pointer);
     return failed;
 }
 
@@ -99,17 +107,20 @@ bool bench_user_run(struct bench_user *user, uint64_t count) {
     } else if (pattern->kind == BENCH_PATTERN_WINDOW) {
         const uint32_t bytes = (uint32_t)pattern->bytes;
         for (uint64_t i = first; i < first + count; i++)
-            failed |= replace_once(user, (struct bench_pattern_step){
-                                             .slot = (uint32_t)(i % BENCH_PATTERN_WINDOW_LIVE_COUNT), .bytes = bytes});
+            failed |= replace_once(
+                user, (struct bench_pattern_step){
+                          .slot = (uint32_t)(i % BENCH_PATTERN_WINDOW_LIVE_COUNT), .bytes = bytes});
     } else {
         const struct bench_pattern_step *steps = pattern->steps;
-        for (uint64_t i = first; i < first + count; i++) failed |= replace_once(user, steps[i % STEP_COUNT]);
+        for (uint64_t i = first; i < first + count; i++)
+            failed |= replace_once(user, steps[i % STEP_COUNT]);
     }
     user->position += count;
     return failed == 0;
 }
 
-bool bench_user_run_timed(struct bench_user *user, uint64_t count, struct base_histogram *histogram) {
+bool bench_user_run_timed(struct bench_user *user, uint64_t count,
+                          struct base_histogram *histogram) {
     const bool pair = user->pattern->kind == BENCH_PATTERN_PAIR;
     unsigned failed = 0;
     for (uint64_t i = 0; i < count; i++) {
@@ -127,7 +138,8 @@ static bool blocks_overlap(const struct bench_slot *a, const struct bench_slot *
 }
 
 static enum base_status overlap_found(const struct bench_slot *a, const struct bench_slot *b) {
-    return base_status_set(BASE_CHECK_FAILED, "two live blocks overlap: %zu bytes at %p and %zu bytes at %p", a->bytes,
+    return base_status_set(BASE_CHECK_FAILED,
+                           "two live blocks overlap: %zu bytes at %p and %zu bytes at %p", a->bytes,
                            a->pointer, b->bytes, b->pointer);
 }
 
@@ -137,12 +149,13 @@ enum base_status bench_user_run_checked(struct bench_user *user, uint64_t count)
         const struct bench_pattern_step step = step_at(user->pattern, user->position++);
         const unsigned failed = pair ? pair_once(user, step.bytes) : replace_once(user, step);
         if (failed)
-            return base_status_set(BASE_CHECK_FAILED, "iteration %" PRIu64 ", %u bytes: %s", i, step.bytes,
-                                   base_status_message());
+            return base_status_set(BASE_CHECK_FAILED, "iteration %" PRIu64 ", %u bytes: %s", i,
+                                   step.bytes, base_status_message());
         if (pair) continue;
         const struct bench_slot *slot = &user->slots[step.slot];
         for (uint32_t j = 0; j < user->pattern->live_count; j++)
-            if (j != step.slot && blocks_overlap(slot, &user->slots[j])) return overlap_found(slot, &user->slots[j]);
+            if (j != step.slot && blocks_overlap(slot, &user->slots[j]))
+                return overlap_found(slot, &user->slots[j]);
         user->checked_count++;
     }
     return BASE_OK;
@@ -154,21 +167,26 @@ static int slot_compare(const void *a, const void *b) {
     return first < second ? -1 : first > second;
 }
 
-static enum base_status sorted_blocks_check(const struct bench_slot *blocks, size_t count, struct allocator *allocator) {
+static enum base_status sorted_blocks_check(const struct bench_slot *blocks, size_t count,
+                                            struct allocator *allocator) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < count; i++) {
-        if (blocks[i].pointer == NULL) return base_status_set(BASE_CHECK_FAILED, "a live block has no address");
-        if (i > 0 && blocks_overlap(&blocks[i - 1], &blocks[i])) return overlap_found(&blocks[i - 1], &blocks[i]);
+        if (blocks[i].pointer == NULL)
+            return base_status_set(BASE_CHECK_FAILED, "a live block has no address");
+        if (i > 0 && blocks_overlap(&blocks[i - 1], &blocks[i]))
+            return overlap_found(&blocks[i - 1], &blocks[i]);
         bytes += blocks[i].bytes;
     }
     struct allocator_stats stats;
     const enum base_status status = allocator_stats(allocator, DEVICE, &stats);
     if (status != BASE_OK) return status;
     if (stats.allocation[ALLOCATOR_STAT_ALL].current != (int64_t)count)
-        return base_status_set(BASE_CHECK_FAILED, "%zu blocks are live, the allocator counts %" PRId64, count,
+        return base_status_set(BASE_CHECK_FAILED,
+                               "%zu blocks are live, the allocator counts %" PRId64, count,
                                stats.allocation[ALLOCATOR_STAT_ALL].current);
     if (stats.allocated_bytes[ALLOCATOR_STAT_ALL].current < (int64_t)bytes)
-        return base_status_set(BASE_CHECK_FAILED, "%" PRIu64 " bytes are live, the allocator counts %" PRId64, bytes,
+        return base_status_set(BASE_CHECK_FAILED,
+                               "%" PRIu64 " bytes are live, the allocator counts %" PRId64, bytes,
                                stats.allocated_bytes[ALLOCATOR_STAT_ALL].current);
     return BASE_OK;
 }
@@ -179,7 +197,8 @@ enum base_status bench_users_check(const struct bench_user *users, size_t user_c
     struct bench_slot *all = calloc(user_count * users[0].pattern->live_count, sizeof *all);
     BASE_CHECK(all != NULL);
     for (size_t i = 0; i < user_count && !pair; i++)
-        for (uint32_t j = 0; j < users[i].pattern->live_count; j++) all[count++] = users[i].slots[j];
+        for (uint32_t j = 0; j < users[i].pattern->live_count; j++)
+            all[count++] = users[i].slots[j];
     qsort(all, count, sizeof *all, slot_compare);
     const enum base_status status = sorted_blocks_check(all, count, users[0].allocator);
     free(all);
@@ -192,7 +211,8 @@ enum base_status bench_leaked_blocks(struct allocator *allocator, int64_t *block
     if (status != BASE_OK) return status;
     *block_count = stats.allocation[ALLOCATOR_STAT_ALL].current;
     if (*block_count == 0 && stats.allocated_bytes[ALLOCATOR_STAT_ALL].current != 0)
-        return base_status_set(BASE_CHECK_FAILED, "no block is allocated, yet %" PRId64 " bytes are",
+        return base_status_set(BASE_CHECK_FAILED,
+                               "no block is allocated, yet %" PRId64 " bytes are",
                                stats.allocated_bytes[ALLOCATOR_STAT_ALL].current);
     return BASE_OK;
 }

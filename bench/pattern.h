@@ -1,4 +1,5 @@
-// What a host cost is measured with: the access patterns, as loops over any struct allocator, and the checks of their result.
+// What a host cost is measured with: the access patterns, as loops over any struct allocator, and
+// the checks of their result.
 //
 //     struct bench_pattern pattern;
 //     bench_pattern_init(&pattern, BENCH_PATTERN_WINDOW, 64 * BASE_KIB, seed);
@@ -9,8 +10,8 @@
 //     status = bench_user_deinit(&user);                                  gives everything back
 //     bench_pattern_deinit(&pattern);
 //
-// An iteration is one allocation and one free. Everything random is drawn beforehand into a table, so that the loop holds
-// the allocator's calls, one load of the table and one store of the slot.
+// An iteration is one allocation and one free. Everything random is drawn beforehand into a table,
+// so that the loop holds the allocator's calls, one load of the table and one store of the slot.
 //
 // A pattern is read-only after init and may be shared by threads; a user belongs to one thread.
 #ifndef TIDEMARK_BENCH_PATTERN_H
@@ -41,7 +42,8 @@ struct bench_pattern {
 };
 
 // BYTES is ignored for MIXED. Aborts when the host has no memory for a table of 128 KiB.
-void bench_pattern_init(struct bench_pattern *pattern, enum bench_pattern_kind kind, size_t bytes, uint64_t seed);
+void bench_pattern_init(struct bench_pattern *pattern, enum bench_pattern_kind kind, size_t bytes,
+                        uint64_t seed);
 void bench_pattern_deinit(struct bench_pattern *pattern);
 
 struct bench_slot {
@@ -57,10 +59,12 @@ struct bench_user {
     uint64_t checked_count;   // blocks looked at by bench_user_run_checked
 };
 
-// Fills the live set. START shifts where in the table this user begins: two users then do different things at the same time.
-// The allocator's status if a request fails; bench_user_deinit is due then too.
-enum base_status bench_user_init(struct bench_user *user, const struct bench_pattern *pattern, struct allocator *allocator,
-                                 cudaStream_t stream, uint64_t start) BASE_MUST_USE;
+// Fills the live set. START shifts where in the table this user begins: two users then do different
+// things at the same time. The allocator's status if a request fails; bench_user_deinit is due then
+// too.
+enum base_status bench_user_init(struct bench_user *user, const struct bench_pattern *pattern,
+                                 struct allocator *allocator, cudaStream_t stream,
+                                 uint64_t start) BASE_MUST_USE;
 // Frees what is live; the first status that is not BASE_OK.
 enum base_status bench_user_deinit(struct bench_user *user) BASE_MUST_USE;
 
@@ -68,15 +72,19 @@ enum base_status bench_user_deinit(struct bench_user *user) BASE_MUST_USE;
 bool bench_user_run(struct bench_user *user, uint64_t count) BASE_MUST_USE;
 
 // The same, each iteration timed alone into HISTOGRAM, in ns, the clock's own cost included.
-bool bench_user_run_timed(struct bench_user *user, uint64_t count, struct base_histogram *histogram) BASE_MUST_USE;
+bool bench_user_run_timed(struct bench_user *user, uint64_t count,
+                          struct base_histogram *histogram) BASE_MUST_USE;
 
-// The same, slowly: each new block is compared with every live one. BASE_CHECK_FAILED names the first overlap.
+// The same, slowly: each new block is compared with every live one. BASE_CHECK_FAILED names the
+// first overlap.
 enum base_status bench_user_run_checked(struct bench_user *user, uint64_t count) BASE_MUST_USE;
 
-// The live blocks of all users overlap nowhere, none is NULL, and the allocator's statistics count exactly them.
+// The live blocks of all users overlap nowhere, none is NULL, and the allocator's statistics count
+// exactly them.
 enum base_status bench_users_check(const struct bench_user *users, size_t user_count) BASE_MUST_USE;
 
 // Blocks and bytes that the allocator still counts as allocated: 0 after every user is gone.
-enum base_status bench_leaked_blocks(struct allocator *allocator, int64_t *block_count) BASE_MUST_USE;
+enum base_status bench_leaked_blocks(struct allocator *allocator,
+                                     int64_t *block_count) BASE_MUST_USE;
 
 #endif

@@ -1,4 +1,5 @@
-// The patterns and their checks: right allocators pass, each planted fault is found, and a pattern asks for what it says.
+// The patterns and their checks: right allocators pass, each planted fault is found, and a pattern
+// asks for what it says.
 #include "bench/pattern.h"
 
 #include "base/check.h"
@@ -10,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const enum bench_pattern_kind kinds[] = {BENCH_PATTERN_PAIR, BENCH_PATTERN_WINDOW, BENCH_PATTERN_MIXED};
+static const enum bench_pattern_kind kinds[] = {BENCH_PATTERN_PAIR, BENCH_PATTERN_WINDOW,
+                                                BENCH_PATTERN_MIXED};
 #define KIND_COUNT (sizeof kinds / sizeof kinds[0])
 
 // An allocator around another one that looks at what is asked for, and can be told to do wrong.
@@ -26,15 +28,17 @@ struct watcher {
     void *last;
 };
 
-static enum base_status watch_malloc(struct allocator *allocator, int device, size_t size, cudaStream_t stream,
-                                     void **pointer) {
+static enum base_status watch_malloc(struct allocator *allocator, int device, size_t size,
+                                     cudaStream_t stream, void **pointer) {
     struct watcher *watcher = (struct watcher *)allocator;
     const bool now = ++watcher->malloc_count == watcher->fault_at;
-    if (now && watcher->fault == FAULT_REFUSAL) return base_status_set(BASE_OUT_OF_MEMORY, "refused");
+    if (now && watcher->fault == FAULT_REFUSAL)
+        return base_status_set(BASE_OUT_OF_MEMORY, "refused");
     watcher->log_bytes_sum += log2((double)size);
     if (size < watcher->bytes_min) watcher->bytes_min = size;
     if (size > watcher->bytes_max) watcher->bytes_max = size;
-    if (++watcher->live_count > watcher->live_count_max) watcher->live_count_max = watcher->live_count;
+    if (++watcher->live_count > watcher->live_count_max)
+        watcher->live_count_max = watcher->live_count;
     const enum base_status status = allocator_malloc(watcher->inner, device, size, stream, pointer);
     if (now && watcher->fault == FAULT_SAME_BLOCK_TWICE) *pointer = watcher->last;
     watcher->last = *pointer;
@@ -45,11 +49,13 @@ static enum base_status watch_free(struct allocator *allocator, void *pointer) {
     struct watcher *watcher = (struct watcher *)allocator;
     if (pointer == NULL) return BASE_OK;
     watcher->live_count--;
-    if (++watcher->free_count == watcher->fault_at && watcher->fault == FAULT_LOST_FREE) return BASE_OK;
+    if (++watcher->free_count == watcher->fault_at && watcher->fault == FAULT_LOST_FREE)
+        return BASE_OK;
     return allocator_free(watcher->inner, pointer);
 }
 
-static enum base_status watch_stats(struct allocator *allocator, int device, struct allocator_stats *stats) {
+static enum base_status watch_stats(struct allocator *allocator, int device,
+                                    struct allocator_stats *stats) {
     return allocator_stats(((struct watcher *)allocator)->inner, device, stats);
 }
 
@@ -57,14 +63,18 @@ static const struct allocator_operations watch_operations = {
     .name = "watcher", .malloc = watch_malloc, .free = watch_free, .stats = watch_stats};
 
 static struct watcher watcher_make(enum fault fault, uint64_t fault_at) {
-    return (struct watcher){.allocator = {&watch_operations}, .inner = bench_mutex_list_create(), .fault = fault,
-                            .fault_at = fault_at, .bytes_min = SIZE_MAX};
+    return (struct watcher){.allocator = {&watch_operations},
+                            .inner = bench_mutex_list_create(),
+                            .fault = fault,
+                            .fault_at = fault_at,
+                            .bytes_min = SIZE_MAX};
 }
 
 static void every_pattern_passes_on_the_lists_and_leaks_nothing(void) {
     for (size_t i = 0; i < KIND_COUNT; i++) {
         for (int locked = 0; locked < 2; locked++) {
-            struct allocator *allocator = locked ? bench_mutex_list_create() : bench_ideal_list_create();
+            struct allocator *allocator =
+                locked ? bench_mutex_list_create() : bench_ideal_list_create();
             struct bench_pattern pattern;
             struct bench_user user;
             bench_pattern_init(&pattern, kinds[i], 64 * BASE_KIB, 7);
@@ -103,7 +113,8 @@ static void patterns_ask_for_what_they_say(void) {
         if (kinds[i] == BENCH_PATTERN_MIXED) {
             BASE_CHECK(watcher.bytes_min >= 512 && watcher.bytes_min < 1024);
             BASE_CHECK(watcher.bytes_max <= 64 * BASE_MIB && watcher.bytes_max > 32 * BASE_MIB);
-            // Log-uniform from 2^9 to 2^26: the mean of the logarithm is 17.5, within 5 standard errors.
+            // Log-uniform from 2^9 to 2^26: the mean of the logarithm is 17.5, within 5 standard
+            // errors.
             BASE_CHECK(fabs(watcher.log_bytes_sum / (double)watcher.malloc_count - 17.5) < 0.2);
         } else {
             BASE_CHECK_EQ(watcher.bytes_min, 4 * BASE_MIB);
@@ -142,7 +153,8 @@ static void a_lost_block_and_a_refused_request_are_found(void) {
     BASE_CHECK_EQ(bench_user_init(&user, &pattern, &loser.allocator, NULL, 0), BASE_OK);
     BASE_CHECK(bench_user_run(&user, 100));
     BASE_CHECK_EQ(bench_users_check(&user, 1), BASE_CHECK_FAILED);
-    BASE_CHECK(strstr(base_status_message(), "64 blocks are live, the allocator counts 65") != NULL);
+    BASE_CHECK(strstr(base_status_message(), "64 blocks are live, the allocator counts 65") !=
+               NULL);
     BASE_CHECK_EQ(bench_user_deinit(&user), BASE_OK);
     int64_t leaked = 0;
     BASE_CHECK_EQ(bench_leaked_blocks(&loser.allocator, &leaked), BASE_OK);

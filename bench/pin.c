@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// Read once and kept: threads inherit their creator's binding, so a later look would see one core only.
+// Read once and kept: threads inherit their creator's binding, so a later look would see one core
+// only.
 static struct {
     hwloc_topology_t topology; // NULL if hwloc failed
     hwloc_bitmap_t cores;      // usable CPUs, the first one of each core
@@ -30,7 +31,8 @@ static void machine_load(void) {
         hwloc_topology_destroy(topology);
         return;
     }
-    if (hwloc_get_cpubind(topology, usable, HWLOC_CPUBIND_THREAD) != 0 || hwloc_bitmap_iszero(usable))
+    if (hwloc_get_cpubind(topology, usable, HWLOC_CPUBIND_THREAD) != 0 ||
+        hwloc_bitmap_iszero(usable))
         hwloc_bitmap_copy(usable, hwloc_topology_get_topology_cpuset(topology));
     hwloc_bitmap_singlify_per_core(topology, usable, 0);
     machine.cores = usable;
@@ -56,7 +58,9 @@ static int core_cpu(int index) {
 
 enum base_status bench_pin_thread(int index, int *cpu) {
     hwloc_topology_t topology = machine_topology();
-    if (topology == NULL) return base_status_set(BASE_ENVIRONMENT, "threads are not bound: hwloc cannot read the topology");
+    if (topology == NULL)
+        return base_status_set(BASE_ENVIRONMENT,
+                               "threads are not bound: hwloc cannot read the topology");
     const int wanted = core_cpu(index);
     hwloc_bitmap_t set = hwloc_bitmap_alloc(), before = hwloc_bitmap_alloc();
     BASE_CHECK(set != NULL && before != NULL && wanted >= 0);
@@ -64,13 +68,16 @@ enum base_status bench_pin_thread(int index, int *cpu) {
     hwloc_bitmap_only(set, (unsigned)wanted);
     enum base_status status = BASE_OK;
     if (hwloc_set_cpubind(topology, set, HWLOC_CPUBIND_THREAD | HWLOC_CPUBIND_STRICT) != 0) {
-        status = base_status_set(BASE_ENVIRONMENT, "threads are not bound: binding to CPU %d failed: %s", wanted,
-                                 strerror(errno));
+        status =
+            base_status_set(BASE_ENVIRONMENT, "threads are not bound: binding to CPU %d failed: %s",
+                            wanted, strerror(errno));
     } else if (hwloc_get_last_cpu_location(topology, set, HWLOC_CPUBIND_THREAD) != 0 ||
                !hwloc_bitmap_isset(set, (unsigned)wanted)) {
         // The system took the call and ignored it, as some sandboxes do.
         if (known) hwloc_set_cpubind(topology, before, HWLOC_CPUBIND_THREAD);
-        status = base_status_set(BASE_ENVIRONMENT, "threads are not bound: CPU %d was asked for and is not used", wanted);
+        status =
+            base_status_set(BASE_ENVIRONMENT,
+                            "threads are not bound: CPU %d was asked for and is not used", wanted);
     } else {
         *cpu = wanted;
     }
@@ -80,7 +87,8 @@ enum base_status bench_pin_thread(int index, int *cpu) {
 }
 
 // snprintf at the end of BUFFER; cut when full.
-static void append(char *buffer, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void append(char *buffer, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 static void append(char *buffer, size_t size, const char *format, ...) {
     const size_t length = strlen(buffer);
     va_list arguments;
@@ -110,11 +118,15 @@ void bench_topology_line(char *buffer, size_t size) {
     append_count(buffer, size, HWLOC_OBJ_CORE, "core");
     append_count(buffer, size, HWLOC_OBJ_PU, "thread");
     append_count(buffer, size, HWLOC_OBJ_NUMANODE, "NUMA node");
-    // Not hwloc's sum over NUMA nodes: in some sandboxes the nodes' files and the machine's disagree.
-    const uint64_t memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    // Not hwloc's sum over NUMA nodes: in some sandboxes the nodes' files and the machine's
+    // disagree.
+    const uint64_t memory_bytes =
+        (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     append(buffer, size, "%s", base_size_format(memory_bytes, text));
     for (size_t i = 0; i < sizeof caches / sizeof caches[0]; i++) {
         const hwloc_obj_t cache = hwloc_get_obj_by_type(topology, caches[i].type, 0);
-        if (cache != NULL) append(buffer, size, ", %s %s", caches[i].name, base_size_format(cache->attr->cache.size, text));
+        if (cache != NULL)
+            append(buffer, size, ", %s %s", caches[i].name,
+                   base_size_format(cache->attr->cache.size, text));
     }
 }

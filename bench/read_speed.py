@@ -1,8 +1,11 @@
-"""Snapshot reading beside Python's pickle.load of the same file: `bazel run //bench:read_speed -- [--size 1GiB] [FILE]`.
+"""Snapshot reading beside Python's pickle.load of the same file.
 
-Each reading is a process of its own on a file that is in the page cache: the time is that of the reading call alone, the peak memory that of
-the whole process as the kernel counts it. Readings alternate; the ratio is that of the fastest ones. The limits are those of
-docs/results.md: at least 8 times as fast, at most half the file's size plus 64 MiB.
+    bazel run //bench:read_speed -- [--size 1GiB] [FILE]
+
+Each reading is a process of its own on a file that is in the page cache: the time is that of the
+reading call alone, the peak memory that of the whole process as the kernel counts it. Readings
+alternate; the ratio is that of the fastest ones. Wanted: at least 8 times as fast, with at most half
+the file's size plus 64 MiB. Exit status 1 if one of the two is missed.
 """
 
 import json
@@ -35,12 +38,21 @@ os._exit(0)  # taking the objects apart takes longer than it is worth
 def parse(argv):
     parser = runner.Parser(
         prog="read_speed", allow_abbrev=False,
-        description="Reads a snapshot with Tidemark's reader and with Python's pickle.load; prints times and peak memory.",
+        description="Reads a snapshot with Tidemark's reader and with Python's pickle.load; "
+        "prints times and peak memory.",
     )
-    parser.add_argument("file", metavar="FILE", nargs="?", help="a snapshot pickle, not gzipped (default: one is made)")
-    parser.add_argument("--size", metavar="SIZE", default="256MiB", help="of the snapshot to make (default 256MiB)")
-    parser.add_argument("--seed", metavar="N", default="1", help="of the snapshot to make (default 1)")
-    parser.add_argument("--rounds", metavar="N", type=int, default=3, help="readings by each (default 3)")
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", help="a snapshot pickle, not gzipped (default: one is made)"
+    )
+    parser.add_argument(
+        "--size", metavar="SIZE", default="256MiB", help="of the snapshot to make (default 256MiB)"
+    )
+    parser.add_argument(
+        "--seed", metavar="N", default="1", help="of the snapshot to make (default 1)"
+    )
+    parser.add_argument(
+        "--rounds", metavar="N", type=int, default=3, help="readings by each (default 3)"
+    )
     return parser.parse_args(argv)
 
 
@@ -67,17 +79,19 @@ def compare(tool, path, rounds):
         theirs.append(reading([sys.executable, "-c", PICKLE_LOAD, path]))
         ours.append(reading([tool, path]))
     if ours[0]["events"] != theirs[0]["events"]:
-        raise runner.Stop(1, f"{path}: the reader found {ours[0]['events']} events, pickle.load {theirs[0]['events']}")
+        counts = f"{ours[0]['events']} events, pickle.load {theirs[0]['events']}"
+        raise runner.Stop(1, f"{path}: the reader found {counts}")
     our_s, their_s = (min(one["seconds"] for one in many) for many in (ours, theirs))
     our_peak, their_peak = (max(one["peak_bytes"] for one in many) for many in (ours, theirs))
     limit = int(size * MEMORY_SHARE) + MEMORY_EXTRA
     ratio = their_s / our_s
     text = runner.size_text
     print(f"{path}: {text(size)}, {ours[0]['events']} events")
-    print(f"  tidemark     {our_s:8.3f} s  {text(size / our_s):>9}/s  peak memory {text(our_peak)}")
-    print(f"  pickle.load  {their_s:8.3f} s  {text(size / their_s):>9}/s  peak memory {text(their_peak)}")
-    print(f"  {ratio:.1f} times as fast as pickle.load (at least {RATIO_LIMIT:.0f} is wanted); peak memory {text(our_peak)} of"
-          f" at most {text(limit)} (half the file and 64 MiB)")
+    for name, seconds, peak in (("tidemark", our_s, our_peak), ("pickle.load", their_s, their_peak)):
+        rate = text(size / seconds)
+        print(f"  {name:<11}  {seconds:8.3f} s  {rate:>9}/s  peak memory {text(peak)}")
+    print(f"  {ratio:.1f} times as fast as pickle.load; wanted: at least {RATIO_LIMIT:.0f}")
+    print(f"  peak memory {text(our_peak)}; wanted: at most {text(limit)}, half the file and 64 MiB")
     return ratio >= RATIO_LIMIT and our_peak <= limit
 
 
@@ -88,11 +102,14 @@ def job(run, argv):
     root = runner.Tools().root
     tool = os.path.join(root, "bench/read_speed_tool")
     with tempfile.TemporaryDirectory(prefix="tidemark-read-speed-") as folder:
-        path = runner.user_path(options.file) if options.file else os.path.join(folder, "made.pickle")
-        if not options.file:
-            run.run([os.path.join(root, "trace/make"), "--format", "pickle", "--size", options.size, "--seed", options.seed, path])
-        elif not os.path.isfile(path):
-            raise runner.Stop(2, f"{path}: no such file")
+        if options.file:
+            path = runner.user_path(options.file)
+            if not os.path.isfile(path):
+                raise runner.Stop(2, f"{path}: no such file")
+        else:
+            path = os.path.join(folder, "made.pickle")
+            make = [os.path.join(root, "trace/make"), "--format", "pickle"]
+            run.run(make + ["--size", options.size, "--seed", options.seed, path])
         if not compare(tool, path, options.rounds):
             raise runner.Stop(1, "a limit is missed")
 

@@ -1,5 +1,5 @@
-// Reads one snapshot or trace and says how long that took: one reading a process, so that its peak memory is the reader's own.
-// bench/read_speed.py runs it beside Python's pickle.load.
+// Reads one snapshot or trace and says how long that took: one reading a process, so that its peak
+// memory is the reader's own. bench/read_speed.py runs it beside Python's pickle.load.
 #include "base/options.h"
 #include "base/progress.h"
 #include "trace/trace.h"
@@ -9,11 +9,12 @@
 
 int main(int argc, char **argv) {
     struct base_common common = BASE_COMMON_DEFAULTS;
-    const struct base_program program = {.name = "read_speed_tool",
-                                         .arguments = "FILE",
-                                         .summary = "Reads a snapshot or trace and prints seconds and counts as JSON.",
-                                         .argument_count_minimum = 1,
-                                         .argument_count_maximum = 1};
+    const struct base_program program = {
+        .name = "read_speed_tool",
+        .arguments = "FILE",
+        .summary = "Reads a snapshot or trace and prints seconds and counts as JSON.",
+        .argument_count_minimum = 1,
+        .argument_count_maximum = 1};
     base_options_parse(&program, argc, argv, &common);
     struct trace *trace;
     const double start_s = base_time_s();
@@ -23,8 +24,10 @@ int main(int argc, char **argv) {
         fprintf(stderr, "read_speed_tool: %s\n", base_status_message());
         return base_status_exit_code(status);
     }
-    printf("{\"seconds\": %.6f, \"events\": %zu, \"segments\": %zu, \"blocks\": %zu, \"stacks\": %" PRIu32 "}\n", read_s,
-           trace->event_count, trace->segment_count, trace->block_count, trace->stack_count);
+    printf("{\"seconds\": %.6f, \"events\": %zu, \"segments\": %zu, \"blocks\": %zu, \"stacks\": "
+           "%" PRIu32 "}\n",
+           read_s, trace->event_count, trace->segment_count, trace->block_count,
+           trace->stack_count);
     trace_destroy(trace);
     return 0;
 }

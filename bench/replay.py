@@ -1,7 +1,9 @@
-"""The user's own snapshots and traces under allocator configurations, and the report: `bazel run //bench:replay -- FILE...`.
+"""The user's own snapshots and traces under allocator configurations, and the report.
 
-Options are those of the C program, which checks them and prints the ranking; this program gives it a result folder and shows the
-page at the end.
+    bazel run //bench:replay -- FILE...
+
+Options are those of the C program, which checks them and prints the ranking; this program gives it
+a result folder and shows the page at the end.
 """
 
 import subprocess

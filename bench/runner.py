@@ -1,9 +1,9 @@
-"""What //bench:all and //bench:replay share: the result folder, the programs they run, interrupts and the summary.
+"""What //bench:all and //bench:replay share: result folder, child programs, interrupts, summary.
 
-Results are kept: a folder that holds something is never written into, the next free name is used instead. A step that fails or is
-interrupted leaves the files of the steps before it, and a file appears only when it is complete, so that what stands in
-the folder can always be read. Everything measured is measured by the C programs; nothing is computed here but the ranking
-that is printed at the end.
+Results are kept: a folder that holds something is never written into, the next free name is used
+instead. A step that fails or is interrupted leaves the files of the steps before it, and a file
+appears only when it is complete, so that what stands in the folder can always be read. Everything
+measured is measured by the C programs; nothing is computed here but the ranking printed at the end.
 """
 
 import argparse
@@ -58,13 +58,14 @@ class Tools:
 
 
 def user_path(path):
-    """A path as the user meant it: relative to where they stood, which is not where Bazel runs the program."""
+    """A path as the user meant it: relative to where they stood, not to where Bazel runs us."""
     return os.path.abspath(os.path.join(os.environ.get("BUILD_WORKING_DIRECTORY", "."), path))
 
 
 def out_folder(asked):
-    """Makes the result folder and returns its path: ASKED if that is new or empty, else ASKED-2, ASKED-3 ..."""
-    base = user_path(asked or os.path.join(RESULT_FOLDER, time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime())))
+    """Makes the result folder; returns its path: ASKED if new or empty, else ASKED-2, ASKED-3 ..."""
+    now = time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime())
+    base = user_path(asked or os.path.join(RESULT_FOLDER, now))
     path, number = base, 1
     while True:
         try:
@@ -90,7 +91,7 @@ def out_folder(asked):
 
 
 class Runner:
-    """Runs one program after the other. Ctrl-C and SIGTERM are passed on once, so that the program can stop cleanly."""
+    """Runs one program after the other. Ctrl-C and SIGTERM are passed on once, to stop it cleanly."""
 
     def __init__(self, name):
         self.name = name
@@ -109,27 +110,35 @@ class Runner:
             raise Stop(128 + self.caught, "interrupted")
 
     def run(self, arguments, show=False):
-        """Runs a program to its end; returns its output, or passes it through with SHOW. Raises Stop if it fails."""
+        """Runs a program to its end; returns its output, or passes it through with SHOW.
+
+        Raises Stop if it fails.
+        """
         self.check_interrupt()
         sys.stdout.flush()
-        # A process group of its own: the terminal's Ctrl-C reaches this process only, and the program gets it once.
+        # A process group of its own: the terminal's Ctrl-C reaches this process only, and the
+        # program gets it once.
         try:
             self.child = subprocess.Popen(
-                arguments, stdin=subprocess.DEVNULL, stdout=None if show else subprocess.PIPE, text=True, process_group=0
+                arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=None if show else subprocess.PIPE,
+                text=True,
+                process_group=0,
             )
         except OSError as error:
             raise Stop(3, f"{arguments[0]}: cannot be started: {error.strerror}") from None
         if self.caught is not None:  # came between the check and the start
             self.child.send_signal(self.caught)
         output, _ = self.child.communicate()
-        status = self.child.returncode
+        status, program = self.child.returncode, os.path.basename(arguments[0])
         self.child = None
         self.check_interrupt()
         if status < 0:
-            raise Stop(1, f"{os.path.basename(arguments[0])} was ended by {signal.Signals(-status).name}")
+            raise Stop(1, f"{program} was ended by {signal.Signals(-status).name}")
         if status != 0:
             # The program has said what is wrong, on the same stderr.
-            raise Stop(status, f"{os.path.basename(arguments[0])} failed with exit status {status}")
+            raise Stop(status, f"{program} failed with exit status {status}")
         return output or ""
 
 
@@ -150,7 +159,10 @@ def main(name, job, argv):
 
 
 class ResultFolder:
-    """`with ResultFolder(asked) as folder`: if the work stops early, says what is kept; an empty folder is taken away."""
+    """`with ResultFolder(asked) as folder`: if the work stops early, says what is kept.
+
+    An empty folder is then taken away.
+    """
 
     def __init__(self, asked):
         self.asked = asked
@@ -177,7 +189,7 @@ def print_paths(folder):
     print(f"Results: {folder}")
 
 
-# ------------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 # The summary.
 
 
@@ -197,7 +209,7 @@ def size_text(size):
 
 
 def overhead(run):
-    """Peak reserved over peak allocated: 1 is perfect. Infinite if the run ended for want of memory."""
+    """Peak reserved over peak allocated: 1 is perfect, infinity is a run that ran out of memory."""
     if run.get("out_of_memory") or not run["peak_allocated_bytes"]:
         return math.inf
     return run["peak_reserved_bytes"] / run["peak_allocated_bytes"]
@@ -210,7 +222,7 @@ def overhead_text(run):
 
 
 def replay_summary(runs):
-    """Lines: the best configuration of each trace, then configurations over all traces. RUNS as in replay.json."""
+    """Lines: the best configuration of each trace, then configurations over all traces."""
     traces, configs = {}, {}
     for run in runs:
         _, trace, config = run["name"].split("/", 2)
@@ -221,15 +233,20 @@ def replay_summary(runs):
     width = max(len(trace) for trace in traces)
     lines = ["Peak reserved over peak allocated memory (1 is perfect), and peak reserved:"]
     for trace, by_config in traces.items():
-        # Equal overheads: fewer calls of the device, then the name, so that the order is the same every time.
-        best = min(by_config, key=lambda c: (overhead(by_config[c]), by_config[c]["device_mallocs"], c))
+        # Equal overheads: fewer calls of the device, then the name: the same order every time.
+        best = min(
+            by_config, key=lambda c: (overhead(by_config[c]), by_config[c]["device_mallocs"], c)
+        )
         line = f"  {trace:<{width}}  best: {best:<16} {overhead_text(by_config[best])}"
         if "default" in by_config and best != "default":
             line += f"   default: {overhead_text(by_config['default'])}"
         lines.append(line)
     complete = {name: many for name, many in configs.items() if len(many) == len(traces)}
     if len(traces) > 1 and len(complete) > 1:
-        lines.append(f"Configurations over all {len(traces)} traces (geometric mean; host time of one allocation or free):")
+        lines.append(
+            f"Configurations over all {len(traces)} traces "
+            "(geometric mean; host time of one allocation or free):"
+        )
         lines += config_lines(complete)
     return lines
 
@@ -238,7 +255,9 @@ def config_lines(configs):
     rows = []
     for name, runs in configs.items():
         finite = [overhead(run) for run in runs if overhead(run) < math.inf]
-        mean = math.exp(sum(math.log(value) for value in finite) / len(finite)) if finite else math.inf
+        mean = math.inf
+        if finite:
+            mean = math.exp(sum(math.log(value) for value in finite) / len(finite))
         host_ns = sum(run["ns_per_event"] for run in runs) / len(runs)
         rows.append((len(runs) - len(finite), mean, host_ns, name))
     lines = []
@@ -250,11 +269,13 @@ def config_lines(configs):
 
 
 def host_cost_summary(runs):
-    """One line: the caching allocator's cost of a cache hit beside the one-mutex limit of the same run."""
+    """One line: the caching allocator's cost of a cache hit beside the one-mutex limit."""
     cells = []
     for run in runs:
         parts = run["name"].split("/")
         if parts[:2] == ["host_cost", "caching"] and "x_mutex_list" in run:
             size = "" if parts[3] == "mixed" else " " + size_text(int(parts[3]))
             cells.append(f"{parts[2]}{size} {run['x_mutex_list']:.1f}x ({run['real_time']:.0f} ns)")
-    return ["Host cost of a cache hit, times that of a free list under one mutex: " + ", ".join(cells)] if cells else []
+    if not cells:
+        return []
+    return ["Host cost of a cache hit, times that of a free list under one mutex: " + ", ".join(cells)]

@@ -1,4 +1,4 @@
-"""The rules of the result folder, exit statuses, interrupts and the summary, with stand-ins for the C programs."""
+"""Result folder, exit statuses, interrupts and summary, with stand-ins for the C programs."""
 
 import json
 import os
@@ -20,7 +20,7 @@ tools = runner.Tools(sys.argv[2])
 sys.exit(runner.main(sys.argv[1], lambda run, argv: program.job(run, argv, tools), sys.argv[3:]))
 """
 
-# Stand-ins. `replay_tool` and `host_cost` write their file, as the real ones do, when they are complete.
+# Stand-ins. `replay_tool` and `host_cost` write their file when they are complete.
 WRITE = """
 import json, os, sys
 folder = sys.argv[sys.argv.index("--out") + 1]
@@ -92,21 +92,26 @@ class Programs(unittest.TestCase):
             return json.load(opened)["argv"]
 
     def test_all_runs_every_step_and_prints_the_paths(self):
-        status, output, errors = self.run_program("all", "--out", "out", "--quick", "--seed", "9", "--capacity", "8GiB")
+        status, output, errors = self.run_program(
+            "all", "--out", "out", "--quick", "--seed", "9", "--capacity", "8GiB"
+        )
         self.assertEqual((status, errors), (0, ""))
-        self.assertEqual(sorted(os.listdir(self.out)), ["host_cost.json", "index.html", "replay.json"])
+        files = sorted(os.listdir(self.out))
+        self.assertEqual(files, ["host_cost.json", "index.html", "replay.json"])
         self.assertIn(os.path.join(self.out, "index.html"), output)
         replay = self.arguments_of("replay.json")
         self.assertEqual(replay[:5], ["--out", self.out, "--seed", "9", "--quick"])
         self.assertGreaterEqual(replay.count("--config"), 5)
         self.assertIn("8GiB", replay)
         self.assertEqual([os.path.basename(trace) for trace in replay[-2:]], ["a.tmt", "b.tmt"])
-        self.assertEqual(self.arguments_of("host_cost.json"), ["--out", self.out, "--seed", "9", "--quick"])
+        host_cost = self.arguments_of("host_cost.json")
+        self.assertEqual(host_cost, ["--out", self.out, "--seed", "9", "--quick"])
 
     def test_own_configurations_replace_the_defaults(self):
         status, _, _ = self.run_program("all", "--out", "out", "--config", "x=max_split_size_mb:20")
         self.assertEqual(status, 0)
-        self.assertEqual([word for word in self.arguments_of("replay.json") if "=" in word], ["x=max_split_size_mb:20"])
+        configs = [word for word in self.arguments_of("replay.json") if "=" in word]
+        self.assertEqual(configs, ["x=max_split_size_mb:20"])
 
     def test_a_folder_with_results_is_kept_and_the_next_name_used(self):
         os.makedirs(self.out)
@@ -171,7 +176,8 @@ class Programs(unittest.TestCase):
                 os.remove(started)
                 self.assertEqual(child.returncode, expected, errors)
                 self.assertIn("interrupted", errors)
-                self.assertEqual(os.listdir(os.path.join(self.root, f"out{expected}")), ["replay.json"])
+                kept = os.listdir(os.path.join(self.root, f"out{expected}"))
+                self.assertEqual(kept, ["replay.json"])
 
     def test_wrong_usage_is_one_line_and_a_pointer_to_help(self):
         status, _, errors = self.run_program("all", "--unknown")
@@ -183,32 +189,42 @@ class Programs(unittest.TestCase):
 
     def test_replay_passes_the_users_files_and_options_on(self):
         self.install("bench/replay_tool", "NAME = 'replay.json'" + WRITE + "print('ranking')\n")
-        status, output, errors = self.run_program("replay", "x.pickle", "--fraction", "0.5", "--out=out")
+        status, output, errors = self.run_program(
+            "replay", "x.pickle", "--fraction", "0.5", "--out=out"
+        )
         self.assertEqual((status, errors), (0, ""))
-        self.assertEqual(self.arguments_of("replay.json"), ["--out", self.out, "x.pickle", "--fraction", "0.5"])
+        replay = self.arguments_of("replay.json")
+        self.assertEqual(replay, ["--out", self.out, "x.pickle", "--fraction", "0.5"])
         self.assertTrue(output.startswith("ranking\n"))
         self.assertIn("index.html", output)
 
     def test_replay_leaves_usage_to_the_c_program(self):
-        self.install("bench/replay_tool", "import sys\nsys.stderr.write('replay: usage\\n')\nsys.exit(2)\n")
+        usage = "import sys\nsys.stderr.write('replay: usage\\n')\nsys.exit(2)\n"
+        self.install("bench/replay_tool", usage)
         status, _, errors = self.run_program("replay")
         self.assertEqual((status, errors), (2, "replay: usage\n"))
         self.assertFalse(os.path.exists(os.path.join(self.root, runner.RESULT_FOLDER)))
 
 
 def replayed(trace, config, reserved, allocated, **more):
-    run = {"name": f"replay/{trace}/{config}", "peak_reserved_bytes": reserved, "peak_allocated_bytes": allocated}
-    return {**run, "ns_per_event": 50.0, "device_mallocs": 4, **more}
+    return {
+        "name": f"replay/{trace}/{config}",
+        "peak_reserved_bytes": reserved,
+        "peak_allocated_bytes": allocated,
+        "ns_per_event": 50.0,
+        "device_mallocs": 4,
+        **more,
+    }
 
 
 class Summary(unittest.TestCase):
     def test_configurations_rank_by_failures_then_geometric_mean(self):
         runs = [
             replayed("a", "default", 400, 100), replayed("b", "default", 100, 100),  # 4, 1: mean 2
-            replayed("a", "split", 200, 100), replayed("b", "split", 200, 100),      # 2, 2: mean 2, after by host time
+            # 2, 2: mean 2 as well, behind by host time
+            replayed("a", "split", 200, 100, ns_per_event=60.0), replayed("b", "split", 200, 100),
             replayed("a", "tight", 110, 100), replayed("b", "tight", 0, 0, out_of_memory=1),
         ]
-        runs[2]["ns_per_event"] = 60.0
         lines = runner.replay_summary(runs)
         self.assertEqual([line.split()[1] for line in lines[-3:]], ["default", "split", "tight"])
         self.assertIn("2.000x", lines[-3])
@@ -218,7 +234,10 @@ class Summary(unittest.TestCase):
         self.assertIn("best: default", lines[2])
 
     def test_equal_overheads_prefer_fewer_device_calls(self):
-        runs = [replayed("a", "x", 200, 100, device_mallocs=9), replayed("a", "y", 200, 100, device_mallocs=2)]
+        runs = [
+            replayed("a", "x", 200, 100, device_mallocs=9),
+            replayed("a", "y", 200, 100, device_mallocs=2),
+        ]
         self.assertIn("best: y", runner.replay_summary(runs)[1])
 
     def test_no_results_give_no_lines(self):
@@ -235,8 +254,12 @@ class Summary(unittest.TestCase):
         self.assertTrue(line.endswith("pair 512 B 1.7x (30 ns), mixed 5.2x (98 ns)"), line)
 
     def test_sizes_are_read_easily(self):
-        texts = [runner.size_text(size) for size in (0, 512, 1023, 1024, 1536, 20 << 20, 80 << 30, 1000 << 20)]
-        self.assertEqual(texts, ["0 B", "512 B", "1023 B", "1 KiB", "1.5 KiB", "20 MiB", "80 GiB", "1000 MiB"])
+        expected = {
+            0: "0 B", 512: "512 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB",
+            20 << 20: "20 MiB", 1000 << 20: "1000 MiB", 80 << 30: "80 GiB",
+        }
+        for size, text in expected.items():
+            self.assertEqual(runner.size_text(size), text)
 
 
 if __name__ == "__main__":

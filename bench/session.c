@@ -16,9 +16,10 @@
 
 #define DEVICE 0
 #define CHECKED_ITERATION_COUNT 2048
-#define SPIN_COUNT 1000                   // looks at a flag before the CPU is offered to others
+#define SPIN_COUNT 1000 // looks at a flag before the CPU is offered to others
 
-static void fail(struct bench_session *session, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void fail(struct bench_session *session, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static void fail(struct bench_session *session, const char *format, ...) {
     if (session->failed) return;
     session->failed = true;
@@ -41,16 +42,20 @@ static void flag_wait(atomic_uint *flag, unsigned value) {
 static void second_thread(void *argument) {
     struct bench_session *session = argument;
     int cpu;
-    // The caller has said already whether binding works here; unbound, the thread measures all the same.
+    // The caller has said already whether binding works here; unbound, the thread measures all the
+    // same.
     if (bench_pin_thread(1, &cpu) != BASE_OK) cpu = -1;
     for (unsigned turn = 1;; turn++) {
         flag_wait(&session->go, turn); // acquires `count`
         const bool leave = session->count == UINT64_MAX;
-        if (!leave && !bench_user_run(&session->users[1], session->count) && !session->second_failed) {
+        if (!leave && !bench_user_run(&session->users[1], session->count) &&
+            !session->second_failed) {
             session->second_failed = true;
-            snprintf(session->second_failure, sizeof session->second_failure, "%s", base_status_message());
+            snprintf(session->second_failure, sizeof session->second_failure, "%s",
+                     base_status_message());
         }
-        atomic_store_explicit(&session->done, turn, memory_order_release); // with flag_wait of the first thread
+        atomic_store_explicit(&session->done, turn,
+                              memory_order_release); // with flag_wait of the first thread
         if (leave) return;
     }
 }
@@ -58,7 +63,8 @@ static void second_thread(void *argument) {
 static unsigned second_thread_go(struct bench_session *session, uint64_t count) {
     session->count = count;
     const unsigned turn = atomic_load_explicit(&session->go, memory_order_relaxed) + 1;
-    atomic_store_explicit(&session->go, turn, memory_order_release); // with flag_wait of the second thread
+    atomic_store_explicit(&session->go, turn,
+                          memory_order_release); // with flag_wait of the second thread
     return turn;
 }
 
@@ -73,10 +79,11 @@ static bool users_begin(struct bench_session *session) {
             }
         }
         session->user_count = i + 1;
-        // Half a live set apart, so that the threads do not ask for the same sizes at the same time.
+        // Half a live set apart, so that the threads do not ask for the same sizes at the same
+        // time.
         const uint64_t start = (uint64_t)i * setup->pattern->live_count / 2;
-        if (!succeeded(session, bench_user_init(&session->users[i], setup->pattern, session->allocator, session->streams[i],
-                                                start)))
+        if (!succeeded(session, bench_user_init(&session->users[i], setup->pattern,
+                                                session->allocator, session->streams[i], start)))
             return false;
     }
     return true;
@@ -99,13 +106,16 @@ bool bench_session_begin(struct bench_session *session, const struct bench_sessi
     if (!users_begin(session)) return false;
     if (setup->checked)
         for (int i = 0; i < setup->thread_count; i++)
-            if (!succeeded(session, bench_user_run_checked(&session->users[i], CHECKED_ITERATION_COUNT))) return false;
+            if (!succeeded(session,
+                           bench_user_run_checked(&session->users[i], CHECKED_ITERATION_COUNT)))
+                return false;
     if (setup->thread_count > 1) {
         base_thread_start(&session->thread, second_thread, session);
         session->thread_started = true;
     }
     uint64_t warm_up = setup->subject->warm_up_count_max;
-    if (setup->pattern->kind != BENCH_PATTERN_MIXED && warm_up > 4 * BENCH_PATTERN_WINDOW_LIVE_COUNT)
+    if (setup->pattern->kind != BENCH_PATTERN_MIXED &&
+        warm_up > 4 * BENCH_PATTERN_WINDOW_LIVE_COUNT)
         warm_up = 4 * BENCH_PATTERN_WINDOW_LIVE_COUNT;
     if (!bench_session_run(session, warm_up)) return false;
     session->device_malloc_count = device_mallocs(session);
@@ -118,23 +128,30 @@ bool bench_session_run(struct bench_session *session, uint64_t count) {
     session->ran = true;
     const unsigned turn = session->thread_started ? second_thread_go(session, count) : 0;
     const bool right = bench_user_run(&session->users[0], count);
-    if (session->thread_started) flag_wait(&session->done, turn); // acquires what the second thread wrote
+    if (session->thread_started)
+        flag_wait(&session->done, turn); // acquires what the second thread wrote
     if (!right) fail(session, "a call failed: %s", base_status_message());
-    if (session->second_failed) fail(session, "a call of the second thread failed: %s", session->second_failure);
+    if (session->second_failed)
+        fail(session, "a call of the second thread failed: %s", session->second_failure);
     return !session->failed;
 }
 
-bool bench_session_run_timed(struct bench_session *session, uint64_t count, struct base_histogram *histogram) {
+bool bench_session_run_timed(struct bench_session *session, uint64_t count,
+                             struct base_histogram *histogram) {
     if (session->failed) return false;
     session->ran = true;
-    if (!bench_user_run_timed(&session->users[0], count, histogram)) fail(session, "a call failed: %s", base_status_message());
+    if (!bench_user_run_timed(&session->users[0], count, histogram))
+        fail(session, "a call failed: %s", base_status_message());
     return !session->failed;
 }
 
 static void check_result(struct bench_session *session, int64_t *device_malloc_count) {
     *device_malloc_count = device_mallocs(session) - session->device_malloc_count;
-    if (session->setup.subject->has_cache && session->setup.pattern->kind != BENCH_PATTERN_MIXED && *device_malloc_count != 0)
-        fail(session, "%" PRId64 " requests reached the device, though every one of them should hit the cache",
+    if (session->setup.subject->has_cache && session->setup.pattern->kind != BENCH_PATTERN_MIXED &&
+        *device_malloc_count != 0)
+        fail(session,
+             "%" PRId64
+             " requests reached the device, though every one of them should hit the cache",
              *device_malloc_count);
     succeeded(session, bench_users_check(session->users, (size_t)session->user_count));
 }
@@ -152,7 +169,8 @@ bool bench_session_end(struct bench_session *session, int64_t *device_malloc_cou
     }
     *device_malloc_count = 0;
     if (!session->failed && session->ran) check_result(session, device_malloc_count);
-    for (int i = 0; i < session->user_count; i++) succeeded(session, bench_user_deinit(&session->users[i]));
+    for (int i = 0; i < session->user_count; i++)
+        succeeded(session, bench_user_deinit(&session->users[i]));
     if (!session->failed) check_leaks(session);
     allocator_destroy(session->allocator);
     for (int i = 0; i < session->setup.thread_count; i++)
@@ -160,7 +178,8 @@ bool bench_session_end(struct bench_session *session, int64_t *device_malloc_cou
             fail(session, "a stream could not be destroyed");
 #ifdef TIDEMARK_SIMULATOR
     if (sim_used_bytes(DEVICE) != 0)
-        fail(session, "%" PRIu64 " bytes of the device are held after the allocator is gone", sim_used_bytes(DEVICE));
+        fail(session, "%" PRIu64 " bytes of the device are held after the allocator is gone",
+             sim_used_bytes(DEVICE));
 #endif
     return !session->failed;
 }

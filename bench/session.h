@@ -1,11 +1,13 @@
-// One call of a host-cost benchmark: a fresh allocator, one or two threads that use it by a pattern, and the judgement of the result.
+// One call of a host-cost benchmark: a fresh allocator, one or two threads that use it by a
+// pattern, and the judgement of the result.
 //
 //     struct bench_session session;
-//     if (bench_session_begin(&session, &setup)) bench_session_run(&session, count);      right, and only then timed
-//     if (!bench_session_end(&session)) ... session.failure says what was wrong ...
+//     if (bench_session_begin(&session, &setup)) bench_session_run(&session, count);      right,
+//     and only then timed if (!bench_session_end(&session)) ... session.failure says what was wrong
+//     ...
 //
-// Nothing is timed here; a failure of any step is kept, the first one, and the later steps become no-ops, except that
-// bench_session_end always gives everything back.
+// Nothing is timed here; a failure of any step is kept, the first one, and the later steps become
+// no-ops, except that bench_session_end always gives everything back.
 #ifndef TIDEMARK_BENCH_SESSION_H
 #define TIDEMARK_BENCH_SESSION_H
 
@@ -22,8 +24,9 @@
 struct bench_subject {
     const char *name;
     enum base_status (*create)(struct allocator **allocator);
-    bool has_cache;     // a warmed pair or window must not reach the device
-    uint64_t warm_up_count_max; // iterations before the clock starts: one that caches nothing needs few
+    bool has_cache; // a warmed pair or window must not reach the device
+    uint64_t
+        warm_up_count_max; // iterations before the clock starts: one that caches nothing needs few
 };
 
 enum bench_streams { BENCH_STREAMS_ONE, BENCH_STREAMS_OWN }; // for all threads, or for each
@@ -47,7 +50,8 @@ struct bench_session {
     bool failed;
     char failure[512];
 
-    // The second thread: it runs users[1] whenever `go` rises. The counters are handed over with release and acquire.
+    // The second thread: it runs users[1] whenever `go` rises. The counters are handed over with
+    // release and acquire.
     struct base_thread thread;
     bool thread_started;
     uint64_t count; // iterations of the next run; UINT64_MAX: leave
@@ -56,17 +60,19 @@ struct bench_session {
     atomic_uint go, done;
 };
 
-// Makes allocator, streams, users and the second thread, and warms up. False: see failure; bench_session_end is due all the same.
+// Makes allocator, streams, users and the second thread, and warms up. False: see failure;
+// bench_session_end is due all the same.
 bool bench_session_begin(struct bench_session *session, const struct bench_session_setup *setup);
 
 // COUNT iterations in each thread, from a common start to the end of the slower one.
 bool bench_session_run(struct bench_session *session, uint64_t count);
 
 // COUNT iterations of the first thread, each timed alone.
-bool bench_session_run_timed(struct bench_session *session, uint64_t count, struct base_histogram *histogram);
+bool bench_session_run_timed(struct bench_session *session, uint64_t count,
+                             struct base_histogram *histogram);
 
-// Checks the live blocks, gives everything back, looks for leaks, destroys. True: every step since begin went right. Sets
-// *device_malloc_count to the device's allocations during the runs.
+// Checks the live blocks, gives everything back, looks for leaks, destroys. True: every step since
+// begin went right. Sets *device_malloc_count to the device's allocations during the runs.
 bool bench_session_end(struct bench_session *session, int64_t *device_malloc_count);
 
 #endif

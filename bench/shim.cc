@@ -1,9 +1,10 @@
 // The C face of Google Benchmark, and the only C++ of the project: the library has no C interface.
 //
-// The library's own main, flags and console are left out. Its console would say "Library was built as DEBUG" on Debian, whose
-// package leaves the library's assertions on; they are not in the timed loop, which is inline and compiled here. Its
-// repetitions run one benchmark many times in a row, whereas rounds must alternate; so a reporter of ours collects each round, and the
-// library's JSON reporter writes the chosen runs at the end.
+// The library's own main, flags and console are left out. Its console would say "Library was built
+// as DEBUG" on Debian, whose package leaves the library's assertions on; they are not in the timed
+// loop, which is inline and compiled here. Its repetitions run one benchmark many times in a row,
+// whereas rounds must alternate; so a reporter of ours collects each round, and the library's JSON
+// reporter writes the chosen runs at the end.
 extern "C" {
 #include "bench/shim.h"
 
@@ -64,7 +65,8 @@ std::map<std::string, std::string> context;
 // Takes the runs of one round and prints nothing.
 class collector : public benchmark::BenchmarkReporter {
   public:
-    collector(bench_results *results, run_progress *progress) : results_(results), progress_(progress) {}
+    collector(bench_results *results, run_progress *progress)
+        : results_(results), progress_(progress) {}
     bool ReportContext(const Context &) override { return true; }
     void ReportRuns(const std::vector<Run> &runs) override {
         for (const Run &run : runs) {
@@ -87,8 +89,10 @@ class collector : public benchmark::BenchmarkReporter {
     run_progress *progress_;
 };
 
-// Calls one benchmark; after a failure or an interrupt the remaining ones only say that they are skipped.
-void call_one(benchmark::State &library_state, const registration &registered, std::string *failure) {
+// Calls one benchmark; after a failure or an interrupt the remaining ones only say that they are
+// skipped.
+void call_one(benchmark::State &library_state, const registration &registered,
+              std::string *failure) {
     if (!failure->empty() || base_interrupted()) {
         library_state.SkipWithError("skipped");
         return;
@@ -102,9 +106,10 @@ void call_one(benchmark::State &library_state, const registration &registered, s
 void register_round(const bench_options *options, std::string *failure) {
     benchmark::ClearRegisteredBenchmarks();
     for (const registration &registered : registrations) {
-        auto *made = benchmark::RegisterBenchmark(
-            registered.name.c_str(),
-            [&registered, failure](benchmark::State &state) { call_one(state, registered, failure); });
+        auto *made = benchmark::RegisterBenchmark(registered.name.c_str(),
+                                                  [&registered, failure](benchmark::State &state) {
+                                                      call_one(state, registered, failure);
+                                                  });
         made->Unit(benchmark::kNanosecond);
         if (registered.manual) made->UseManualTime();
         if (registered.iterations)
@@ -114,7 +119,8 @@ void register_round(const bench_options *options, std::string *failure) {
     }
 }
 
-enum base_status run_rounds(const bench_options *options, bench_results *results, run_progress *progress) {
+enum base_status run_rounds(const bench_options *options, bench_results *results,
+                            run_progress *progress) {
     const int rounds = std::max(1, options->rounds);
     std::ostringstream nothing;
     for (registration &registered : registrations) registered.iterations = options->iterations;
@@ -124,7 +130,8 @@ enum base_status run_rounds(const bench_options *options, bench_results *results
         collector reporter(results, progress);
         reporter.SetOutputStream(&nothing);
         reporter.SetErrorStream(&nothing);
-        const size_t matched = benchmark::RunSpecifiedBenchmarks(&reporter, options->filter ? options->filter : ".");
+        const size_t matched =
+            benchmark::RunSpecifiedBenchmarks(&reporter, options->filter ? options->filter : ".");
         benchmark::ClearRegisteredBenchmarks();
         if (matched == 0)
             return base_status_set(BASE_INVALID_VALUE, "no benchmark's name matches '%s'",
@@ -133,7 +140,8 @@ enum base_status run_rounds(const bench_options *options, bench_results *results
         if (base_interrupted()) return base_status_set(BASE_INTERRUPTED, "interrupted");
         for (const bench_measured &measured : results->measured)
             for (registration &registered : registrations)
-                if (registered.name == measured.name) registered.iterations = (uint64_t)measured.runs[0].iterations;
+                if (registered.name == measured.name)
+                    registered.iterations = (uint64_t)measured.runs[0].iterations;
     }
     return BASE_OK;
 }
@@ -144,7 +152,8 @@ double median(std::vector<double> values) {
     return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-// The run that stands for all rounds, under the bare name: the library would append "/manual_time" and "/iterations:N".
+// The run that stands for all rounds, under the bare name: the library would append "/manual_time"
+// and "/iterations:N".
 Run run_to_report(const bench_measured &measured, size_t index) {
     Run run = measured.fastest();
     run.run_name = benchmark::BenchmarkName();
@@ -153,7 +162,8 @@ Run run_to_report(const bench_measured &measured, size_t index) {
     run.per_family_instance_index = 0;
     run.repetitions = 1;
     run.repetition_index = 0;
-    for (const auto &counter : measured.added_counters) run.counters[counter.first] = counter.second;
+    for (const auto &counter : measured.added_counters)
+        run.counters[counter.first] = counter.second;
     if (measured.runs.size() > 1) {
         run.counters["rounds"] = (double)measured.runs.size();
         run.counters["median_ns"] = median(measured.real_ns);
@@ -161,7 +171,8 @@ Run run_to_report(const bench_measured &measured, size_t index) {
     return run;
 }
 
-void register_one(const char *name, void (*function)(bench_state *, void *), void *argument, bool manual) {
+void register_one(const char *name, void (*function)(bench_state *, void *), void *argument,
+                  bool manual) {
     registrations.push_back({name, function, argument, manual, 0});
 }
 
@@ -173,14 +184,16 @@ void bench_register(const char *name, void (*function)(bench_state *, void *), v
     register_one(name, function, argument, false);
 }
 
-void bench_register_manual(const char *name, void (*function)(bench_state *, void *), void *argument) {
+void bench_register_manual(const char *name, void (*function)(bench_state *, void *),
+                           void *argument) {
     register_one(name, function, argument, true);
 }
 
 void bench_unregister_all(void) { registrations.clear(); }
 
 bool bench_batch_begin(bench_state *state, uint64_t *iteration_count) {
-    // One batch is the whole call: its size is what the library asked for, so that it never runs over.
+    // One batch is the whole call: its size is what the library asked for, so that it never runs
+    // over.
     const benchmark::IterationCount all = state->state->max_iterations;
     *iteration_count = (uint64_t)all;
     return state->state->KeepRunningBatch(all);
@@ -188,7 +201,9 @@ bool bench_batch_begin(bench_state *state, uint64_t *iteration_count) {
 
 void bench_time_add(bench_state *state, double seconds) { state->state->SetIterationTime(seconds); }
 
-void bench_counter(bench_state *state, const char *name, double value) { state->state->counters[name] = value; }
+void bench_counter(bench_state *state, const char *name, double value) {
+    state->state->counters[name] = value;
+}
 
 void bench_label(bench_state *state, const char *label) { state->state->SetLabel(label); }
 
@@ -212,7 +227,8 @@ enum base_status bench_run(const bench_options *options, bench_results **results
     run_progress progress = {};
     progress.label = options->progress_label;
     if (progress.label)
-        base_progress_begin(&progress.line, progress.label, registrations.size() * (size_t)std::max(1, options->rounds));
+        base_progress_begin(&progress.line, progress.label,
+                            registrations.size() * (size_t)std::max(1, options->rounds));
     const enum base_status status = run_rounds(options, made, &progress);
     if (progress.label) base_progress_end(&progress.line);
     if (status != BASE_OK) {
@@ -251,7 +267,8 @@ void bench_results_counter(bench_results *results, size_t index, const char *nam
     results->measured.at(index).added_counters[name] = value;
 }
 
-bool bench_results_counter_get(const bench_results *results, size_t index, const char *name, double *value) {
+bool bench_results_counter_get(const bench_results *results, size_t index, const char *name,
+                               double *value) {
     const Run run = run_to_report(results->measured.at(index), index);
     const auto found = run.counters.find(name);
     if (found == run.counters.end()) return false;
@@ -265,14 +282,17 @@ enum base_status bench_results_write(const bench_results *results, const char *p
     return bench_results_write_some(results, "", path);
 }
 
-enum base_status bench_results_write_some(const bench_results *results, const char *prefix, const char *path) {
+enum base_status bench_results_write_some(const bench_results *results, const char *prefix,
+                                          const char *path) {
     std::vector<Run> runs;
     for (size_t i = 0; i < results->measured.size(); i++)
-        if (results->measured[i].name.rfind(prefix, 0) == 0) runs.push_back(run_to_report(results->measured[i], i));
+        if (results->measured[i].name.rfind(prefix, 0) == 0)
+            runs.push_back(run_to_report(results->measured[i], i));
     if (runs.empty()) return BASE_OK;
 
     auto *&library_context = benchmark::internal::GetGlobalContext();
-    if (library_context) library_context->clear(); // else the library refuses a key that it has seen
+    if (library_context)
+        library_context->clear(); // else the library refuses a key that it has seen
     for (const auto &entry : context) benchmark::AddCustomContext(entry.first, entry.second);
 
     std::ostringstream text;
@@ -288,7 +308,8 @@ enum base_status bench_results_write_some(const bench_results *results, const ch
     const enum base_status status = base_file_create(&file, path);
     if (status != BASE_OK) return status;
     const std::string json = text.str();
-    fwrite(json.data(), 1, json.size(), file.stream); // base_file_commit looks at the stream's error flag
+    fwrite(json.data(), 1, json.size(),
+           file.stream); // base_file_commit looks at the stream's error flag
     return base_file_commit(&file);
 }
 

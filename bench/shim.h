@@ -1,4 +1,5 @@
-// Google Benchmark from C: registration, the timed loop, counters, and its own JSON, written when complete.
+// Google Benchmark from C: registration, the timed loop, counters, and its own JSON, written when
+// complete.
 //
 //     static void pair(struct bench_state *state, void *argument) {
 //         ... set up ...
@@ -12,12 +13,14 @@
 //     status = bench_results_write(results, "out/host_cost.json");
 //     bench_results_destroy(results);
 //
-// The timer runs from the first bench_batch_begin to the one that returns false, and is never paused: pausing costs
-// about 200 ns, ten times what is measured here. A benchmark is called several times (the library looks for the iteration count
-// that fills the time, then come the rounds), so it sets up and tears down in full each time.
+// The timer runs from the first bench_batch_begin to the one that returns false, and is never
+// paused: pausing costs about 200 ns, ten times what is measured here. A benchmark is called
+// several times (the library looks for the iteration count that fills the time, then come the
+// rounds), so it sets up and tears down in full each time.
 //
-// Rounds: every benchmark runs once, in order of registration, then all again. Neighbours in this order meet the same state of
-// the machine, so quotients between them within a round are steadier than quotients of minima.
+// Rounds: every benchmark runs once, in order of registration, then all again. Neighbours in this
+// order meet the same state of the machine, so quotients between them within a round are steadier
+// than quotients of minima.
 //
 // Not thread-safe: one thread registers, runs and writes; a benchmark may start threads of its own.
 #ifndef TIDEMARK_BENCH_SHIM_H
@@ -32,25 +35,30 @@
 struct bench_state;   // one call of a benchmark
 struct bench_results; // what a run measured
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Before: what to run.
 
 // NAME is copied; ARGUMENT must live until the run is over.
-void bench_register(const char *name, void (*function)(struct bench_state *state, void *argument), void *argument);
+void bench_register(const char *name, void (*function)(struct bench_state *state, void *argument),
+                    void *argument);
 
 // The same for a benchmark that says itself how long it took, through bench_time_add.
-void bench_register_manual(const char *name, void (*function)(struct bench_state *state, void *argument), void *argument);
+void bench_register_manual(const char *name,
+                           void (*function)(struct bench_state *state, void *argument),
+                           void *argument);
 
 // Forgets what was registered.
 void bench_unregister_all(void);
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Inside a benchmark.
 
-// True as long as there is work: the caller then runs *iteration_count iterations. Costs two clock reads in all.
+// True as long as there is work: the caller then runs *iteration_count iterations. Costs two clock
+// reads in all.
 bool bench_batch_begin(struct bench_state *state, uint64_t *iteration_count);
 
-// Time of iterations of this batch, as measured by the benchmark (bench_register_manual only); calls add up.
+// Time of iterations of this batch, as measured by the benchmark (bench_register_manual only);
+// calls add up.
 void bench_time_add(struct bench_state *state, double seconds);
 
 // A number beside the times. Of several rounds, those of the fastest are reported.
@@ -59,11 +67,11 @@ void bench_label(struct bench_state *state, const char *label);
 // Items processed by the whole call: the library reports `items_per_second`.
 void bench_items(struct bench_state *state, uint64_t item_count);
 
-// The result is wrong: the run ends with BASE_CHECK_FAILED and this sentence, and nothing is reported. The next
-// bench_batch_begin returns false. Only the first failure counts.
+// The result is wrong: the run ends with BASE_CHECK_FAILED and this sentence, and nothing is
+// reported. The next bench_batch_begin returns false. Only the first failure counts.
 void bench_fail(struct bench_state *state, const char *format, ...) BASE_PRINTF(2, 3);
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // The run and its results.
 
 struct bench_options {
@@ -74,9 +82,11 @@ struct bench_options {
     const char *progress_label; // of a progress line (base/progress.h); NULL: silent
 };
 
-// Runs what was registered. BASE_CHECK_FAILED (a benchmark failed: its name and sentence), BASE_INTERRUPTED (Ctrl-C, at the next
-// benchmark), BASE_INVALID_VALUE (nothing matches the filter).
-enum base_status bench_run(const struct bench_options *options, struct bench_results **results) BASE_MUST_USE;
+// Runs what was registered. BASE_CHECK_FAILED (a benchmark failed: its name and sentence),
+// BASE_INTERRUPTED (Ctrl-C, at the next benchmark), BASE_INVALID_VALUE (nothing matches the
+// filter).
+enum base_status bench_run(const struct bench_options *options,
+                           struct bench_results **results) BASE_MUST_USE;
 void bench_results_destroy(struct bench_results *results);
 
 // One benchmark's times, of one iteration, in ns. Valid until its results are destroyed.
@@ -93,16 +103,21 @@ struct bench_result bench_results_get(const struct bench_results *results, size_
 size_t bench_results_find(const struct bench_results *results, const char *name);
 
 // A counter that needs all rounds, or a pass of its own.
-void bench_results_counter(struct bench_results *results, size_t index, const char *name, double value);
+void bench_results_counter(struct bench_results *results, size_t index, const char *name,
+                           double value);
 // The value of a counter; false if there is none of this name.
-bool bench_results_counter_get(const struct bench_results *results, size_t index, const char *name, double *value);
+bool bench_results_counter_get(const struct bench_results *results, size_t index, const char *name,
+                               double *value);
 
-// A key of the JSON's `context`; a later value replaces an earlier one. Values are text, as the library writes them.
+// A key of the JSON's `context`; a later value replaces an earlier one. Values are text, as the
+// library writes them.
 void bench_context_set(const char *key, const char *value);
 
-// Writes Google Benchmark's JSON through the library's own reporter: one entry a benchmark, with the times of its fastest round; of
-// several rounds also the counters `rounds` and `median_ns`. The file is complete or absent.
-enum base_status bench_results_write(const struct bench_results *results, const char *path) BASE_MUST_USE;
+// Writes Google Benchmark's JSON through the library's own reporter: one entry a benchmark, with
+// the times of its fastest round; of several rounds also the counters `rounds` and `median_ns`. The
+// file is complete or absent.
+enum base_status bench_results_write(const struct bench_results *results,
+                                     const char *path) BASE_MUST_USE;
 // The same, only those whose name begins with PREFIX; no file if there are none.
 enum base_status bench_results_write_some(const struct bench_results *results, const char *prefix,
                                           const char *path) BASE_MUST_USE;

@@ -1,4 +1,5 @@
-// The shim as its callers see it: what is in the JSON file, and what happens when a benchmark fails or is interrupted.
+// The shim as its callers see it: what is in the JSON file, and what happens when a benchmark fails
+// or is interrupted.
 #include "bench/shim.h"
 
 #include "base/check.h"
@@ -79,7 +80,8 @@ static void json_has_times_counters_label_and_context(void) {
     bench_context_set("seed", "42");
 
     struct bench_results *results;
-    BASE_CHECK_EQ(bench_run(&(struct bench_options){.iterations = 1000, .rounds = 3}, &results), BASE_OK);
+    BASE_CHECK_EQ(bench_run(&(struct bench_options){.iterations = 1000, .rounds = 3}, &results),
+                  BASE_OK);
     BASE_CHECK_EQ(tally.calls, 3);
     BASE_CHECK_EQ(tally.iterations, 3000);
     BASE_CHECK_EQ(bench_results_count(results), 2);
@@ -93,7 +95,8 @@ static void json_has_times_counters_label_and_context(void) {
     BASE_CHECK_EQ(bench_results_write(results, path), BASE_OK); // twice: the context is not refused
 
     json_t *root = load(path), *runs = json_object_get(root, "benchmarks");
-    BASE_CHECK(strcmp(json_string_value(json_object_get(json_object_get(root, "context"), "seed")), "42") == 0);
+    BASE_CHECK(strcmp(json_string_value(json_object_get(json_object_get(root, "context"), "seed")),
+                      "42") == 0);
     BASE_CHECK_EQ(json_array_size(runs), 2);
     json_t *one = json_array_get(runs, 0), *second = json_array_get(runs, 1);
     BASE_CHECK(strcmp(json_string_value(json_object_get(one, "name")), "group/one") == 0);
@@ -101,7 +104,8 @@ static void json_has_times_counters_label_and_context(void) {
     BASE_CHECK(strcmp(json_string_value(json_object_get(one, "time_unit")), "ns") == 0);
     BASE_CHECK_EQ(json_number_value(json_object_get(one, "done")), 1000);
     BASE_CHECK_EQ(json_number_value(json_object_get(one, "rounds")), 3);
-    BASE_CHECK(json_number_value(json_object_get(one, "median_ns")) >= json_number_value(json_object_get(one, "real_time")));
+    BASE_CHECK(json_number_value(json_object_get(one, "median_ns")) >=
+               json_number_value(json_object_get(one, "real_time")));
     BASE_CHECK(json_number_value(json_object_get(one, "items_per_second")) > 0);
     BASE_CHECK(strcmp(json_string_value(json_object_get(second, "name")), "group/told") == 0);
     BASE_CHECK(fabs(json_number_value(json_object_get(second, "real_time")) - 0.25e9) < 1);
@@ -124,7 +128,8 @@ static void a_timed_round_fills_its_time_and_later_rounds_repeat_its_count(void)
     bench_unregister_all();
     bench_register("filled", count_iterations, &tally);
     struct bench_results *results;
-    BASE_CHECK_EQ(bench_run(&(struct bench_options){.min_time_s = 0.01, .rounds = 3}, &results), BASE_OK);
+    BASE_CHECK_EQ(bench_run(&(struct bench_options){.min_time_s = 0.01, .rounds = 3}, &results),
+                  BASE_OK);
     const struct bench_result result = bench_results_get(results, 0);
     BASE_CHECK_EQ(result.round_count, 3);
     BASE_CHECK_GE((double)result.iterations * result.real_ns[0], 0.009e9);
@@ -139,13 +144,16 @@ static void a_filter_chooses_by_name_and_must_match_something(void) {
     bench_register("pair/512", count_iterations, &first);
     bench_register("window/512", count_iterations, &second);
     struct bench_results *results = NULL;
-    BASE_CHECK_EQ(bench_run(&(struct bench_options){.iterations = 1, .filter = "^window"}, &results), BASE_OK);
+    BASE_CHECK_EQ(
+        bench_run(&(struct bench_options){.iterations = 1, .filter = "^window"}, &results),
+        BASE_OK);
     BASE_CHECK_EQ(first.calls, 0);
     BASE_CHECK_EQ(second.calls, 1);
     BASE_CHECK_EQ(bench_results_count(results), 1);
     bench_results_destroy(results);
     results = NULL;
-    BASE_CHECK_EQ(bench_run(&(struct bench_options){.iterations = 1, .filter = "absent"}, &results), BASE_INVALID_VALUE);
+    BASE_CHECK_EQ(bench_run(&(struct bench_options){.iterations = 1, .filter = "absent"}, &results),
+                  BASE_INVALID_VALUE);
     BASE_CHECK(strstr(base_status_message(), "absent") != NULL);
     BASE_CHECK(results == NULL);
 }
@@ -156,7 +164,8 @@ static void a_failed_check_ends_the_run_with_its_sentence(void) {
     bench_unregister_all();
     bench_register("bad", fail_the_check, NULL);
     bench_register("after", count_iterations, &after);
-    BASE_CHECK_EQ(bench_run(&(struct bench_options){.iterations = 10}, &results), BASE_CHECK_FAILED);
+    BASE_CHECK_EQ(bench_run(&(struct bench_options){.iterations = 10}, &results),
+                  BASE_CHECK_FAILED);
     BASE_CHECK(strcmp(base_status_message(), "bad: 3 blocks leaked") == 0);
     BASE_CHECK(results == NULL);
     BASE_CHECK_EQ(after.calls, 0);
@@ -186,7 +195,8 @@ static void an_interrupt_stops_before_the_next_benchmark(void) {
     bench_unregister_all();
     bench_register("interrupted", raise_interrupt, NULL);
     bench_register("after", count_iterations, &after);
-    BASE_CHECK_EQ(bench_run(&(struct bench_options){.iterations = 1, .rounds = 5}, &results), BASE_INTERRUPTED);
+    BASE_CHECK_EQ(bench_run(&(struct bench_options){.iterations = 1, .rounds = 5}, &results),
+                  BASE_INTERRUPTED);
     BASE_CHECK_EQ(base_interrupt_exit_code(), 130);
     BASE_CHECK_EQ(after.calls, 0);
     BASE_CHECK(results == NULL);
