@@ -4,7 +4,7 @@ Without a toolkit the repository still loads; building with --config=cuda then f
 
 _BUILD = """
 package(default_visibility = ["//visibility:public"])
-cc_library(name = "headers", hdrs = glob(["include/**"]), includes = ["include"])
+cc_library(name = "headers", hdrs = glob(["include/*.h", "include/*.hpp", "include/crt/**"]), includes = ["include"])
 cc_library(
     name = "runtime",
     deps = [":headers"],
@@ -30,7 +30,7 @@ def _cuda_repository(repository_ctx):
         repository_ctx.file("BUILD", _BUILD.format(home = home))
     else:
         repository_ctx.file("BUILD", _MISSING)
-    repository_ctx.file("defs.bzl", "NVCC = %r\nCUDA_FOUND = %r\n" % (home + "/bin/nvcc", found))
+    repository_ctx.file("defs.bzl", "CUDA_HOME = %r\nCUDA_FOUND = %r\nNVCC = %r\n" % (home, found, home + "/bin/nvcc"))
 
 cuda_repository = repository_rule(
     implementation = _cuda_repository,

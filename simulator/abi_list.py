@@ -1,0 +1,42 @@
+"""Lists what a CUDA header of the simulator declares, for abi_table.c: one macro call a line.
+
+    ABI_VALUE(cudaErrorInvalidValue)               an enumerator, or a macro with a value
+    ABI_TYPE(struct cudaDeviceProp)                its size
+    ABI_FIELD(struct cudaDeviceProp, name)         its offset and size
+
+The header is our own and plainly written: a declaration a line. A line inside an enum or struct that is
+not understood ends the program, so that nothing is left out in silence.
+"""
+
+import re
+import sys
+
+
+def declarations(lines):
+    aggregate = None
+    for number, line in enumerate(lines, 1):
+        line = line.split("//")[0].strip()
+        if not line:
+            continue
+        if opened := re.fullmatch(r"(enum|struct) (\w+) \{", line):
+            aggregate = f"{opened[1]} {opened[2]}"
+            yield f"ABI_TYPE({aggregate})"
+        elif line == "};":
+            aggregate = None
+        elif aggregate is None:
+            if value := re.fullmatch(r"#define (cuda\w+|CUDART_VERSION) .+", line):
+                yield f"ABI_VALUE({value[1]})"
+            elif name := re.fullmatch(r"typedef .*?(\w+)(\)\(.*\))?;", line):
+                yield f"ABI_TYPE({name[1]})"
+        elif member := re.fullmatch(r"(\w+) = \d+,", line):
+            yield f"ABI_VALUE({member[1]})"
+        elif field := re.fullmatch(r"[\w ]+?[ *](\w+)(\[\d+\])?;", line):
+            yield f"ABI_FIELD({aggregate}, {field[1]})"
+        else:
+            sys.exit(f"line {number}: not understood: {line}")
+
+
+for header in sys.argv[1:]:
+    with open(header, encoding="utf-8") as file:
+        for declaration in declarations(file):
+            print(declaration)
