@@ -14,16 +14,19 @@
 
 static const char allocator_key[] = "x_allocator:";
 
-struct bench_replay_limits bench_replay_limits_of(const struct trace *trace, uint64_t capacity, double fraction) {
+struct bench_replay_limits bench_replay_limits_of(const struct trace *trace, uint64_t capacity,
+                                                  double fraction) {
     const struct trace_settings *settings = &trace->settings;
-    struct bench_replay_limits limits = {.capacity_bytes = capacity != 0 ? capacity : settings->capacity_bytes,
-                                         .fraction = fraction >= 0 ? fraction : settings->memory_fraction};
+    struct bench_replay_limits limits = {
+        .capacity_bytes = capacity != 0 ? capacity : settings->capacity_bytes,
+        .fraction = fraction >= 0 ? fraction : settings->memory_fraction};
     limits.capacity_known = limits.capacity_bytes != 0;
     if (!limits.capacity_known) limits.capacity_bytes = BENCH_REPLAY_CAPACITY_UNLIMITED;
     return limits;
 }
 
-// Another allocator than the caching one knows no fraction: it gets a device that is as small as its share.
+// Another allocator than the caching one knows no fraction: it gets a device that is as small as
+// its share.
 static bool takes_fraction(const char *config) {
     return strncmp(config, allocator_key, strlen(allocator_key)) != 0 ||
            strncmp(config + strlen(allocator_key), "caching", strlen("caching")) == 0;
@@ -47,34 +50,41 @@ static enum base_status configure_device(const struct bench_replay_setup *setup)
 #endif
 }
 
-enum base_status bench_replay_allocator(const struct bench_replay_setup *setup, struct allocator **allocator) {
+enum base_status bench_replay_allocator(const struct bench_replay_setup *setup,
+                                        struct allocator **allocator) {
     enum base_status status = configure_device(setup);
     if (status != BASE_OK) return status;
     const double fraction = setup->limits.fraction > 0 ? setup->limits.fraction : 1;
     if (!takes_fraction(setup->config)) return allocator_create(setup->config, fraction, allocator);
     const char *rest = setup->config;
-    if (strncmp(rest, allocator_key, strlen(allocator_key)) == 0) rest += strcspn(rest, ",") + (strchr(rest, ',') != NULL);
+    if (strncmp(rest, allocator_key, strlen(allocator_key)) == 0)
+        rest += strcspn(rest, ",") + (strchr(rest, ',') != NULL);
     const size_t size = strlen(rest) + strlen(setup->rules) + sizeof "x_torch:,";
     char *text = malloc(size);
-    if (text == NULL) return base_status_set(BASE_HOST_MEMORY, "no memory for a configuration of %zu bytes", size);
+    if (text == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "no memory for a configuration of %zu bytes",
+                               size);
     (void)snprintf(text, size, "x_torch:%s%s%s", setup->rules, rest[0] != 0 ? "," : "", rest);
     status = allocator_create(text, fraction, allocator);
     free(text);
     return status;
 }
 
-enum base_status bench_replay_observe(const struct bench_replay_setup *setup, struct workload_replay_result *result) {
+enum base_status bench_replay_observe(const struct bench_replay_setup *setup,
+                                      struct workload_replay_result *result) {
     struct allocator *allocator;
     enum base_status status = bench_replay_allocator(setup, &allocator);
     if (status != BASE_OK) return status;
-    const struct workload_replay_options options = {
-        .recorded_configuration = setup->recorded, .recorded_addresses = setup->recorded, .snapshot = true};
+    const struct workload_replay_options options = {.recorded_configuration = setup->recorded,
+                                                    .recorded_addresses = setup->recorded,
+                                                    .snapshot = true};
     status = workload_replay_run(setup->plan, allocator, &options, result);
     allocator_destroy(allocator);
     return status;
 }
 
-enum base_status bench_replay_time(const struct bench_replay_setup *setup, struct workload_replay_time *time) {
+enum base_status bench_replay_time(const struct bench_replay_setup *setup,
+                                   struct workload_replay_time *time) {
     struct allocator *allocator;
     enum base_status status = bench_replay_allocator(setup, &allocator);
     if (status != BASE_OK) return status;
@@ -84,8 +94,9 @@ enum base_status bench_replay_time(const struct bench_replay_setup *setup, struc
 }
 
 double bench_replay_share_equal(const struct workload_self_check *check) {
-    const uint64_t all = check->block_count + check->segment_count + check->release_count + check->layout_count;
-    const uint64_t equal = check->block_equal_count + check->segment_equal_count + check->release_equal_count +
-                           check->layout_equal_count;
+    const uint64_t all =
+        check->block_count + check->segment_count + check->release_count + check->layout_count;
+    const uint64_t equal = check->block_equal_count + check->segment_equal_count +
+                           check->release_equal_count + check->layout_equal_count;
     return all == 0 ? 1 : (double)equal / (double)all;
 }

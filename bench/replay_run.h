@@ -1,7 +1,9 @@
-// One trace under one allocator configuration: memory observed, host time measured, as everything that replays here does it.
+// One trace under one allocator configuration: memory observed, host time measured, as everything
+// that replays here does it.
 //
-// Simulated build: the device is configured anew for every pass: the asked capacity, accounting only, addresses used again
-// (the baseline without a cache would use up any address space). Real GPU: capacity is the GPU's, and recorded addresses are out of reach.
+// Simulated build: the device is configured anew for every pass: the asked capacity, accounting
+// only, addresses used again (the baseline without a cache would use up any address space). Real
+// GPU: capacity is the GPU's, and recorded addresses are out of reach.
 //
 // Not thread-safe.
 #ifndef TIDEMARK_BENCH_REPLAY_RUN_H
@@ -9,7 +11,8 @@
 
 #include "workload/replay.h"
 
-// Memory of a device that nobody limited. More than any machine has, less than the addresses that a program has.
+// Memory of a device that nobody limited. More than any machine has, less than the addresses that a
+// program has.
 #define BENCH_REPLAY_CAPACITY_UNLIMITED ((uint64_t)64 << 40)
 
 // What limits a replay.
@@ -19,8 +22,10 @@ struct bench_replay_limits {
     double fraction;         // of it, for the process; 0: no limit
 };
 
-// The recording's own limits, each replaced where the user gave one (CAPACITY 0, FRACTION negative: not given).
-struct bench_replay_limits bench_replay_limits_of(const struct trace *trace, uint64_t capacity, double fraction);
+// The recording's own limits, each replaced where the user gave one (CAPACITY 0, FRACTION negative:
+// not given).
+struct bench_replay_limits bench_replay_limits_of(const struct trace *trace, uint64_t capacity,
+                                                  double fraction);
 
 struct bench_replay_setup {
     const struct workload_replay_plan *plan;
@@ -31,13 +36,15 @@ struct bench_replay_setup {
 };
 
 // A fresh device and allocator. Free *ALLOCATOR with allocator_destroy.
-enum base_status bench_replay_allocator(const struct bench_replay_setup *setup, struct allocator **allocator) BASE_MUST_USE;
+enum base_status bench_replay_allocator(const struct bench_replay_setup *setup,
+                                        struct allocator **allocator) BASE_MUST_USE;
 
 // The observed pass, final layout included.
 enum base_status bench_replay_observe(const struct bench_replay_setup *setup,
                                       struct workload_replay_result *result) BASE_MUST_USE;
 // The timed pass.
-enum base_status bench_replay_time(const struct bench_replay_setup *setup, struct workload_replay_time *time) BASE_MUST_USE;
+enum base_status bench_replay_time(const struct bench_replay_setup *setup,
+                                   struct workload_replay_time *time) BASE_MUST_USE;
 
 // Share of what the self-check compared that came out equal, 0 to 1; 1 if it compared nothing.
 double bench_replay_share_equal(const struct workload_self_check *check);

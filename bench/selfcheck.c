@@ -1,8 +1,10 @@
-// Replays every recording that it finds under its own configuration and limits: what share of its blocks, segments, releases and final
-// layout comes out as recorded? One line a file; a file that cannot be replayed has to say why, by name.
+// Replays every recording that it finds under its own configuration and limits: what share of its
+// blocks, segments, releases and final layout comes out as recorded? One line a file; a file that
+// cannot be replayed has to say why, by name.
 //
-// Passed: all equal, or refused for a named reason (a feature that the replay does not have, no history, another kind of file).
-// Failed: any difference, a file that should be readable and is not.
+// Passed: all equal, or refused for a named reason (a feature that the replay does not have, no
+// history, another kind of file). Failed: any difference, a file that should be readable and is
+// not.
 #include "base/options.h"
 #include "base/progress.h"
 #include "bench/replay_run.h"
@@ -22,15 +24,18 @@ struct tally {
 
 static uint64_t expected_exact;
 
-static const struct base_option options[] = {
-    {"expect-exact", "N", BASE_OPTION_COUNT, &expected_exact, "fail if fewer than N files were replayed exactly"},
-    {0}};
+static const struct base_option options[] = {{"expect-exact", "N", BASE_OPTION_COUNT,
+                                              &expected_exact,
+                                              "fail if fewer than N files were replayed exactly"},
+                                             {0}};
 
 static const struct base_program program = {
     .name = "selfcheck",
     .arguments = "FILE|FOLDER...",
-    .summary = "Replays recordings under their own configuration and says how much came out as recorded.",
-    .details = "Folders are searched for *.pickle, *.tmt, *.json and *.replay files, each also gzipped. Exit status 1 if a "
+    .summary =
+        "Replays recordings under their own configuration and says how much came out as recorded.",
+    .details = "Folders are searched for *.pickle, *.tmt, *.json and *.replay files, each also "
+               "gzipped. Exit status 1 if a "
                "recording that can be replayed did not come out exactly.",
     .common = BASE_COMMON_CAPACITY,
     .options = options,
@@ -38,7 +43,7 @@ static const struct base_program program = {
     .argument_count_maximum = -1,
 };
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Files.
 
 struct file_list {
@@ -61,7 +66,8 @@ static void list_add(struct file_list *list, const char *path) {
 
 static bool ends_in(const char *name, size_t length, const char *suffix) {
     const size_t suffix_length = strlen(suffix);
-    return length > suffix_length && memcmp(name + length - suffix_length, suffix, suffix_length) == 0;
+    return length > suffix_length &&
+           memcmp(name + length - suffix_length, suffix, suffix_length) == 0;
 }
 
 static bool is_recording(const char *name) {
@@ -81,7 +87,9 @@ static bool is_sidecar(const char *path) {
     for (size_t i = 0; i < sizeof snapshots / sizeof snapshots[0]; i++) {
         char other[4096];
         struct stat found;
-        if (snprintf(other, sizeof other, "%.*s%s", (int)(length - 5), path, snapshots[i]) >= (int)sizeof other) continue;
+        if (snprintf(other, sizeof other, "%.*s%s", (int)(length - 5), path, snapshots[i]) >=
+            (int)sizeof other)
+            continue;
         if (stat(other, &found) == 0) return true;
     }
     return false;
@@ -98,7 +106,8 @@ static void find_in_folder(struct file_list *list, const char *path, int depth) 
     }
     for (int i = 0; i < count; i++) {
         char below[4096];
-        const bool fits = snprintf(below, sizeof below, "%s/%s", path, entries[i]->d_name) < (int)sizeof below;
+        const bool fits =
+            snprintf(below, sizeof below, "%s/%s", path, entries[i]->d_name) < (int)sizeof below;
         if (entries[i]->d_name[0] != '.' && fits) find_files(list, below, depth + 1);
         free(entries[i]);
     }
@@ -116,7 +125,7 @@ static void find_files(struct file_list *list, const char *path, int depth) {
     }
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // One file.
 
 static const char *base_name(const char *path) {
@@ -127,36 +136,41 @@ static const char *base_name(const char *path) {
 static void print_result(const char *name, const struct workload_replay_result *result) {
     const struct workload_self_check *check = &result->self_check;
     // Rounded down, so that 100 % means all.
-    const double percent = check->exact ? 100 : (double)(int)(bench_replay_share_equal(check) * 999) / 10;
-    printf("%5.1f %%  blocks %llu/%llu segments %llu/%llu releases %llu/%llu layout %llu/%llu  %s\n", percent,
-           (unsigned long long)check->block_equal_count, (unsigned long long)check->block_count,
-           (unsigned long long)check->segment_equal_count, (unsigned long long)check->segment_count,
-           (unsigned long long)check->release_equal_count, (unsigned long long)check->release_count,
-           (unsigned long long)check->layout_equal_count, (unsigned long long)check->layout_count, name);
+    const double percent =
+        check->exact ? 100 : (double)(int)(bench_replay_share_equal(check) * 999) / 10;
+    printf(
+        "%5.1f %%  blocks %llu/%llu segments %llu/%llu releases %llu/%llu layout %llu/%llu  %s\n",
+        percent, (unsigned long long)check->block_equal_count,
+        (unsigned long long)check->block_count, (unsigned long long)check->segment_equal_count,
+        (unsigned long long)check->segment_count, (unsigned long long)check->release_equal_count,
+        (unsigned long long)check->release_count, (unsigned long long)check->layout_equal_count,
+        (unsigned long long)check->layout_count, name);
     if (check->exact) return;
     if (result->out_of_memory)
-        printf("         ended at event %llu, which found no memory: %s\n", (unsigned long long)result->out_of_memory_event,
-               result->out_of_memory_message);
+        printf("         ended at event %llu, which found no memory: %s\n",
+               (unsigned long long)result->out_of_memory_event, result->out_of_memory_message);
     printf("         first difference: %s\n", check->first_difference);
 }
 
-static enum base_status check_device(const struct trace *trace, int device, const char *name, uint64_t capacity,
-                                     struct tally *tally) {
+static enum base_status check_device(const struct trace *trace, int device, const char *name,
+                                     uint64_t capacity, struct tally *tally) {
     struct workload_replay_plan *plan;
     enum base_status status = workload_replay_plan_create(trace, device, &plan);
     if (status != BASE_OK) return status;
     bool assumed;
-    const struct bench_replay_setup setup = {.plan = plan,
-                                             .rules = trace_rules_version(trace, &assumed),
-                                             .config = trace->settings.config != NULL ? trace->settings.config : "",
-                                             .limits = bench_replay_limits_of(trace, capacity, -1),
-                                             .recorded = true};
+    const struct bench_replay_setup setup = {
+        .plan = plan,
+        .rules = trace_rules_version(trace, &assumed),
+        .config = trace->settings.config != NULL ? trace->settings.config : "",
+        .limits = bench_replay_limits_of(trace, capacity, -1),
+        .recorded = true};
     struct workload_replay_result result;
     status = bench_replay_observe(&setup, &result);
     workload_replay_plan_destroy(plan);
     if (status != BASE_OK) return status;
     if (!result.self_check.checked) {
-        status = base_status_set(BASE_UNSUPPORTED, "holds requests only, no placement to compare with");
+        status =
+            base_status_set(BASE_UNSUPPORTED, "holds requests only, no placement to compare with");
     } else {
         print_result(name, &result);
         tally->exact += result.self_check.exact;
@@ -183,7 +197,8 @@ static void history_name(const struct trace *trace, int device, const char *path
         (void)snprintf(name, 512, "%s", base_name(path));
 }
 
-// A file that is not what its name says, or damaged, fails; one that is another thing, or has no history, is refused with a reason.
+// A file that is not what its name says, or damaged, fails; one that is another thing, or has no
+// history, is refused with a reason.
 static void refuse(const char *name, bool readable, struct tally *tally) {
     printf("not replayed: %s  %s\n", base_status_message(), name);
     if (readable)
@@ -194,7 +209,8 @@ static void refuse(const char *name, bool readable, struct tally *tally) {
 
 static void check_file(const char *path, uint64_t capacity, struct tally *tally) {
     struct trace *trace;
-    enum base_status status = trace_read(path, &(struct trace_read_options){.no_stacks = true}, &trace);
+    enum base_status status =
+        trace_read(path, &(struct trace_read_options){.no_stacks = true}, &trace);
     if (status != BASE_OK) {
         refuse(base_name(path), status == BASE_UNSUPPORTED, tally);
         return;
@@ -207,7 +223,8 @@ static void check_file(const char *path, uint64_t capacity, struct tally *tally)
         char name[512];
         history_name(trace, device, path, name);
         status = check_device(trace, device, name, capacity, tally);
-        if (status != BASE_OK) refuse(name, status == BASE_UNSUPPORTED || status == BASE_FORMAT, tally);
+        if (status != BASE_OK)
+            refuse(name, status == BASE_UNSUPPORTED || status == BASE_FORMAT, tally);
     }
     trace_destroy(trace);
 }
@@ -228,8 +245,7 @@ int main(int argc, char **argv) {
     free(list.paths);
     printf("replayed exactly: %llu of %zu files\n", (unsigned long long)tally.exact, list.count);
     bool enough = tally.exact >= expected_exact;
-    if (!enough)
-        printf("expected at least %llu\n", (unsigned long long)expected_exact);
+    if (!enough) printf("expected at least %llu\n", (unsigned long long)expected_exact);
     printf("selfcheck: %llu passed, %llu failed\n", (unsigned long long)tally.passed,
            (unsigned long long)(tally.failed + !enough));
     return tally.failed == 0 && enough ? 0 : 1;

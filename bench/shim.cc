@@ -243,6 +243,11 @@ enum base_status bench_run(const bench_options *options, bench_results **results
 
 void bench_results_destroy(bench_results *results) { delete results; }
 
+void bench_results_append(bench_results *results, bench_results *added) {
+    for (bench_measured &measured : added->measured) results->measured.push_back(std::move(measured));
+    delete added;
+}
+
 size_t bench_results_count(const bench_results *results) { return results->measured.size(); }
 
 bench_result bench_results_get(const bench_results *results, size_t index) {

@@ -88,6 +88,9 @@ struct bench_options {
 enum base_status bench_run(const struct bench_options *options,
                            struct bench_results **results) BASE_MUST_USE;
 void bench_results_destroy(struct bench_results *results);
+// Moves all of ADDED to the end of RESULTS and destroys ADDED: of runs that were made one after the
+// other, so that an interrupt costs only the last.
+void bench_results_append(struct bench_results *results, struct bench_results *added);
 
 // One benchmark's times, of one iteration, in ns. Valid until its results are destroyed.
 struct bench_result {

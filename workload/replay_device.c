@@ -1,7 +1,8 @@
 // The one file of the replay that knows whether the device is simulated.
 //
-// A fence is the event that an allocator records on a side stream when a block that was used there is freed. The side stream
-// is held, so that the event stays pending until the recording says that it completed.
+// A fence is the event that an allocator records on a side stream when a block that was used there
+// is freed. The side stream is held, so that the event stays pending until the recording says that
+// it completed.
 #include "workload/replay_device.h"
 
 #include <stdlib.h>
@@ -21,7 +22,8 @@ static enum base_status create_if_new(struct workload__device *device, uint16_t 
     return create_stream(&device->streams[index]);
 }
 
-static enum base_status create_streams(struct workload__device *device, const struct workload_replay_plan *plan) {
+static enum base_status create_streams(struct workload__device *device,
+                                       const struct workload_replay_plan *plan) {
     enum base_status status = BASE_OK;
     for (size_t i = 0; i < plan->start.segment_count && status == BASE_OK; i++)
         status = create_if_new(device, plan->start.segments[i].stream);
@@ -47,14 +49,17 @@ static enum base_status create_side_streams(struct workload__device *device, siz
     return BASE_OK;
 }
 
-enum base_status workload__device_init(struct workload__device *device, const struct workload_replay_plan *plan) {
+enum base_status workload__device_init(struct workload__device *device,
+                                       const struct workload_replay_plan *plan) {
     *device = (struct workload__device){.stream_count = plan->trace->stream_count};
     device->streams = calloc(device->stream_count + 1, sizeof(cudaStream_t));
     device->side_streams = calloc((size_t)plan->side_stream_count + 1, sizeof(cudaStream_t));
-    device->fence_counts = calloc((size_t)plan->side_stream_count + 1, sizeof *device->fence_counts);
+    device->fence_counts =
+        calloc((size_t)plan->side_stream_count + 1, sizeof *device->fence_counts);
     enum base_status status = BASE_OK;
     if (device->streams == NULL || device->side_streams == NULL || device->fence_counts == NULL)
-        status = base_status_set(BASE_HOST_MEMORY, "no memory for %zu streams", device->stream_count);
+        status =
+            base_status_set(BASE_HOST_MEMORY, "no memory for %zu streams", device->stream_count);
     if (status == BASE_OK) status = create_streams(device, plan);
     if (status == BASE_OK) status = create_side_streams(device, plan->side_stream_count);
     if (status != BASE_OK) workload__device_deinit(device);
@@ -91,7 +96,8 @@ void workload__device_next_address_clear(void) {
 #endif
 }
 
-void workload__device_fence_pass(struct workload__device *device, uint16_t side_stream, uint64_t number) {
+void workload__device_fence_pass(struct workload__device *device, uint16_t side_stream,
+                                 uint64_t number) {
 #ifdef TIDEMARK_SIMULATOR
     if (side_stream >= device->side_stream_count) return;
     const cudaStream_t stream = device->side_streams[side_stream];

@@ -1,4 +1,5 @@
-// Fences on one side stream pass in the order in which they were set, and no more streams are used than that needs.
+// Fences on one side stream pass in the order in which they were set, and no more streams are used
+// than that needs.
 #include "workload/replay_plan.h"
 
 #include "base/check.h"
@@ -18,15 +19,18 @@ static void in_order_needs_one_stream(void) {
 }
 
 static void reversed_needs_one_stream_each_up_to_the_limit(void) {
-    uint64_t keys[WORKLOAD__SIDE_STREAM_COUNT_MAX + 1], numbers[WORKLOAD__SIDE_STREAM_COUNT_MAX + 1];
+    uint64_t keys[WORKLOAD__SIDE_STREAM_COUNT_MAX + 1],
+        numbers[WORKLOAD__SIDE_STREAM_COUNT_MAX + 1];
     uint16_t streams[WORKLOAD__SIDE_STREAM_COUNT_MAX + 1];
     for (uint64_t i = 0; i <= WORKLOAD__SIDE_STREAM_COUNT_MAX; i++) keys[i] = 1000 - i;
-    BASE_CHECK_EQ(workload__fences_assign(keys, WORKLOAD__SIDE_STREAM_COUNT_MAX + 1, streams, numbers),
-                  WORKLOAD__SIDE_STREAM_COUNT_MAX);
+    BASE_CHECK_EQ(
+        workload__fences_assign(keys, WORKLOAD__SIDE_STREAM_COUNT_MAX + 1, streams, numbers),
+        WORKLOAD__SIDE_STREAM_COUNT_MAX);
     BASE_CHECK_EQ(streams[WORKLOAD__SIDE_STREAM_COUNT_MAX], WORKLOAD__SIDE_STREAM_NONE);
 }
 
-// The fewest streams = the longest strictly falling sequence of keys (Dilworth), found here by trying all predecessors.
+// The fewest streams = the longest strictly falling sequence of keys (Dilworth), found here by
+// trying all predecessors.
 static void random_keys_use_the_fewest_streams(uint64_t seed) {
     base_check_context("seed %llu", (unsigned long long)seed);
     struct base_random random = base_random_init(seed, "keys");

@@ -1,13 +1,15 @@
 // From a recording to operations.
 //
-// The one judgement here is what a released segment means. A recording shows releases without saying whose they are:
-// a request that found no memory (garbage collection, the release ladder) or a call of the program to empty the cache. Events
-// between two requests form a group; a request that grew in the group, under limits that did not let it, explains the releases
-// of its group, and anything else was an empty_cache. Limits that nobody knows explain nothing: then the replay has none either,
-// and emptying the cache first gives the same blocks.
+// The one judgement here is what a released segment means. A recording shows releases without
+// saying whose they are: a request that found no memory (garbage collection, the release ladder) or
+// a call of the program to empty the cache. Events between two requests form a group; a request
+// that grew in the group, under limits that did not let it, explains the releases of its group, and
+// anything else was an empty_cache. Limits that nobody knows explain nothing: then the replay has
+// none either, and emptying the cache first gives the same blocks.
 //
-// Likewise a deferred free completes before the request whose group shows it, unless that request itself had to wait
-// for everything: then it completed after the request's first search, and must not be found by that search.
+// Likewise a deferred free completes before the request whose group shows it, unless that request
+// itself had to wait for everything: then it completed after the request's first search, and must
+// not be found by that search.
 #include "workload/replay_plan.h"
 
 #include "base/address_map.h"
@@ -58,27 +60,30 @@ struct builder {
     struct group group;
     uint64_t group_number;
     uint64_t reserved_bytes;
-    uint64_t limit_bytes;             // of the recording's device and process; 0 if unknown
-    uint64_t collection_floor_bytes;  // garbage collection may run above it; 0: never
+    uint64_t limit_bytes;            // of the recording's device and process; 0 if unknown
+    uint64_t collection_floor_bytes; // garbage collection may run above it; 0: never
 };
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Tables that grow.
 
 static enum base_status reserve(void **table, size_t *capacity, size_t count, size_t item_size) {
     if (count < *capacity) return BASE_OK;
     const size_t larger = *capacity == 0 ? 256 : *capacity * 2;
     void *moved = realloc(*table, larger * item_size);
-    if (moved == NULL) return base_status_set(BASE_HOST_MEMORY, "no memory for a plan of %zu entries", larger);
+    if (moved == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "no memory for a plan of %zu entries", larger);
     *table = moved;
     *capacity = larger;
     return BASE_OK;
 }
 
-static enum base_status add_operation(struct builder *builder, const struct workload__operation *operation) {
+static enum base_status add_operation(struct builder *builder,
+                                      const struct workload__operation *operation) {
     struct workload_replay_plan *plan = builder->plan;
     void *table = plan->operations;
-    enum base_status status = reserve(&table, &builder->operation_capacity, plan->operation_count, sizeof *operation);
+    enum base_status status =
+        reserve(&table, &builder->operation_capacity, plan->operation_count, sizeof *operation);
     plan->operations = table;
     if (status == BASE_OK) plan->operations[plan->operation_count++] = *operation;
     return status;
@@ -87,63 +92,69 @@ static enum base_status add_operation(struct builder *builder, const struct work
 static enum base_status add_alloc_address(struct builder *builder, uint64_t address) {
     struct workload_replay_plan *plan = builder->plan;
     void *table = plan->alloc_addresses;
-    enum base_status status = reserve(&table, &builder->alloc_capacity, plan->alloc_count, sizeof address);
+    enum base_status status =
+        reserve(&table, &builder->alloc_capacity, plan->alloc_count, sizeof address);
     plan->alloc_addresses = table;
     if (status == BASE_OK) plan->alloc_addresses[plan->alloc_count++] = address;
     return status;
 }
 
 // The operation is filled in when the group ends.
-static enum base_status add_segment_event(struct workload__segment_event **events, size_t *count, size_t *capacity,
-                                          const struct trace_event *event) {
+static enum base_status add_segment_event(struct workload__segment_event **events, size_t *count,
+                                          size_t *capacity, const struct trace_event *event) {
     void *table = *events;
     enum base_status status = reserve(&table, capacity, *count, sizeof **events);
     *events = table;
     if (status == BASE_OK)
-        (*events)[(*count)++] =
-            (struct workload__segment_event){.address = event->address, .size = event->size, .stream = event->stream};
+        (*events)[(*count)++] = (struct workload__segment_event){
+            .address = event->address, .size = event->size, .stream = event->stream};
     return status;
 }
 
 static enum base_status add_deferred(struct builder *builder) {
     void *table = builder->deferred;
-    enum base_status status =
-        reserve(&table, &builder->deferred_capacity, builder->deferred_count, sizeof *builder->deferred);
+    enum base_status status = reserve(&table, &builder->deferred_capacity, builder->deferred_count,
+                                      sizeof *builder->deferred);
     builder->deferred = table;
     if (status == BASE_OK)
-        builder->deferred[builder->deferred_count++] =
-            (struct deferred_free){.request_operation = builder->plan->operation_count, .key = COMPLETES_NEVER};
+        builder->deferred[builder->deferred_count++] = (struct deferred_free){
+            .request_operation = builder->plan->operation_count, .key = COMPLETES_NEVER};
     return status;
 }
 
 static enum base_status add_group_slot(struct group *group, uint32_t slot) {
     void *table = group->slots;
-    enum base_status status = reserve(&table, &group->slot_capacity, group->slot_count, sizeof slot);
+    enum base_status status =
+        reserve(&table, &group->slot_capacity, group->slot_count, sizeof slot);
     group->slots = table;
     if (status == BASE_OK) group->slots[group->slot_count++] = slot;
     return status;
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Slots: a live block's place in the table of pointers; the place freed last is used first.
 
 static enum base_status slot_take(struct builder *builder, uint64_t address, uint32_t *slot) {
     struct workload_replay_plan *plan = builder->plan;
     uint64_t there;
     if (base_address_map_get(&builder->slots_by_address, address, &there))
-        return base_status_set(BASE_FORMAT, "operation %zu allocates 0x%llx, where a block is in use",
+        return base_status_set(BASE_FORMAT,
+                               "operation %zu allocates 0x%llx, where a block is in use",
                                plan->operation_count, (unsigned long long)address);
     if (builder->free_slot_count > 0) {
         *slot = builder->free_slots[--builder->free_slot_count];
     } else {
-        if (plan->slot_count == UINT32_MAX) return base_status_set(BASE_LIMIT, "more than 2^32 live blocks");
+        if (plan->slot_count == UINT32_MAX)
+            return base_status_set(BASE_LIMIT, "more than 2^32 live blocks");
         size_t capacity = builder->slot_capacity;
         void *table = builder->slots;
-        enum base_status status = reserve(&table, &capacity, plan->slot_count, sizeof *builder->slots);
+        enum base_status status =
+            reserve(&table, &capacity, plan->slot_count, sizeof *builder->slots);
         builder->slots = table;
         if (status != BASE_OK) return status;
         table = builder->free_slots;
-        status = reserve(&table, &builder->slot_capacity, plan->slot_count, sizeof *builder->free_slots);
+        status =
+            reserve(&table, &builder->slot_capacity, plan->slot_count, sizeof *builder->free_slots);
         builder->free_slots = table;
         if (status != BASE_OK) return status;
         *slot = plan->slot_count++;
@@ -161,11 +172,12 @@ static bool slot_find(const struct builder *builder, uint64_t address, uint32_t 
 
 static void slot_give_back(struct builder *builder, uint32_t slot) {
     uint64_t removed;
-    (void)base_address_map_remove(&builder->slots_by_address, builder->slots[slot].address, &removed);
+    (void)base_address_map_remove(&builder->slots_by_address, builder->slots[slot].address,
+                                  &removed);
     builder->free_slots[builder->free_slot_count++] = slot;
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Groups.
 
 static void group_begin(struct builder *builder) {
@@ -178,10 +190,12 @@ static void group_begin(struct builder *builder) {
     builder->group_number++;
 }
 
-// A segment was taken although everything before it did not fit: only after all cached memory went back.
+// A segment was taken although everything before it did not fit: only after all cached memory went
+// back.
 static bool group_is_over_limit(const struct builder *builder) {
     const struct workload_replay_plan *plan = builder->plan;
-    if (builder->limit_bytes == 0 || plan->segment_count == builder->group.segment_first) return false;
+    if (builder->limit_bytes == 0 || plan->segment_count == builder->group.segment_first)
+        return false;
     const uint64_t wanted = plan->segments[plan->segment_count - 1].size;
     return builder->group.reserved_before + wanted > builder->limit_bytes;
 }
@@ -189,7 +203,8 @@ static bool group_is_over_limit(const struct builder *builder) {
 // Garbage collection takes whole segments of the large pool.
 static bool group_may_have_collected(const struct builder *builder) {
     const struct workload_replay_plan *plan = builder->plan;
-    if (builder->collection_floor_bytes == 0 || builder->group.reserved_before <= builder->collection_floor_bytes)
+    if (builder->collection_floor_bytes == 0 ||
+        builder->group.reserved_before <= builder->collection_floor_bytes)
         return false;
     for (size_t i = builder->group.release_first; i < plan->release_count; i++)
         if (plan->releases[i].size <= SMALL_SEGMENT_BYTES) return false;
@@ -200,14 +215,15 @@ static enum base_status emit_completion(struct builder *builder, uint32_t slot, 
     struct deferred_free *deferred = &builder->deferred[builder->slots[slot].deferred];
     deferred->complete_operation = builder->plan->operation_count;
     deferred->key = builder->group_number * 2 + (inside ? 1 : 0);
-    enum base_status status =
-        add_operation(builder, &(struct workload__operation){
-                                   .kind = WORKLOAD__FREE_COMPLETE, .slot = slot, .inside_request = inside});
+    enum base_status status = add_operation(
+        builder, &(struct workload__operation){
+                     .kind = WORKLOAD__FREE_COMPLETE, .slot = slot, .inside_request = inside});
     slot_give_back(builder, slot);
     return status;
 }
 
-// Ends the group in front of a request (an allocation; one that FAILED), or of anything else that begins a new one.
+// Ends the group in front of a request (an allocation; one that FAILED), or of anything else that
+// begins a new one.
 static enum base_status group_end(struct builder *builder, bool is_alloc, bool failed) {
     struct group *group = &builder->group;
     struct workload_replay_plan *plan = builder->plan;
@@ -221,11 +237,14 @@ static enum base_status group_end(struct builder *builder, bool is_alloc, bool f
     const size_t outside = emptied ? group->slot_count : all_inside ? 0 : before_release;
 
     enum base_status status = BASE_OK;
-    for (size_t i = 0; i < outside && status == BASE_OK; i++) status = emit_completion(builder, group->slots[i], false);
+    for (size_t i = 0; i < outside && status == BASE_OK; i++)
+        status = emit_completion(builder, group->slots[i], false);
     for (size_t i = group->release_first; i < plan->release_count; i++)
-        plan->releases[i].operation = plan->operation_count + (emptied ? 0 : group->slot_count - outside);
+        plan->releases[i].operation =
+            plan->operation_count + (emptied ? 0 : group->slot_count - outside);
     if (emptied && status == BASE_OK)
-        status = add_operation(builder, &(struct workload__operation){.kind = WORKLOAD__EMPTY_CACHE});
+        status =
+            add_operation(builder, &(struct workload__operation){.kind = WORKLOAD__EMPTY_CACHE});
     for (size_t i = outside; i < group->slot_count && status == BASE_OK; i++)
         status = emit_completion(builder, group->slots[i], true);
     for (size_t i = group->segment_first; i < plan->segment_count; i++)
@@ -234,14 +253,16 @@ static enum base_status group_end(struct builder *builder, bool is_alloc, bool f
     return status;
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Events.
 
 static bool event_is_note(const struct trace_event *event) {
-    return event->action == TRACE_SNAPSHOT || event->action == TRACE_USER_DEFINED || event->action == TRACE_ANNOTATE;
+    return event->action == TRACE_SNAPSHOT || event->action == TRACE_USER_DEFINED ||
+           event->action == TRACE_ANNOTATE;
 }
 
-// The event at *INDEX is a free. If the next thing that happens is its completion, moves *INDEX there.
+// The event at *INDEX is a free. If the next thing that happens is its completion, moves *INDEX
+// there.
 static bool free_completes_at_once(const struct trace *trace, size_t *index, size_t end) {
     size_t next = *index + 1;
     while (next < end && event_is_note(&trace->events[next])) next++;
@@ -254,14 +275,16 @@ static bool free_completes_at_once(const struct trace *trace, size_t *index, siz
 
 static enum base_status add_alloc(struct builder *builder, const struct trace_event *event) {
     enum base_status status = group_end(builder, true, false);
-    struct workload__operation operation = {.kind = WORKLOAD__ALLOC, .size = event->size, .stream = event->stream};
+    struct workload__operation operation = {
+        .kind = WORKLOAD__ALLOC, .size = event->size, .stream = event->stream};
     if (status == BASE_OK) status = slot_take(builder, event->address, &operation.slot);
     if (status == BASE_OK) status = add_operation(builder, &operation);
     if (status == BASE_OK) status = add_alloc_address(builder, event->address);
     return status;
 }
 
-// A request that failed in the recording has no address; its slot serves only should it succeed now.
+// A request that failed in the recording has no address; its slot serves only should it succeed
+// now.
 static enum base_status add_failed_alloc(struct builder *builder, const struct trace_event *event) {
     enum base_status status = group_end(builder, true, true);
     if (status != BASE_OK) return status;
@@ -273,13 +296,15 @@ static enum base_status add_failed_alloc(struct builder *builder, const struct t
 
 static enum base_status unknown_block(size_t index, const struct trace_event *event) {
     return base_status_set(BASE_FORMAT, "event %zu: %s of 0x%llx, where no block is in use", index,
-                           trace_action_name((enum trace_action)event->action), (unsigned long long)event->address);
+                           trace_action_name((enum trace_action)event->action),
+                           (unsigned long long)event->address);
 }
 
 static enum base_status add_free(struct builder *builder, uint32_t slot) {
     enum base_status status = group_end(builder, false, false);
     if (status == BASE_OK)
-        status = add_operation(builder, &(struct workload__operation){.kind = WORKLOAD__FREE, .slot = slot});
+        status = add_operation(builder,
+                               &(struct workload__operation){.kind = WORKLOAD__FREE, .slot = slot});
     slot_give_back(builder, slot);
     return status;
 }
@@ -290,16 +315,19 @@ static enum base_status add_free_request(struct builder *builder, uint32_t slot)
     builder->slots[slot].deferred = builder->deferred_count;
     if (status == BASE_OK) status = add_deferred(builder);
     if (status == BASE_OK)
-        status = add_operation(builder, &(struct workload__operation){.kind = WORKLOAD__FREE_REQUEST, .slot = slot});
+        status = add_operation(
+            builder, &(struct workload__operation){.kind = WORKLOAD__FREE_REQUEST, .slot = slot});
     builder->pending_count++;
     return status;
 }
 
 static enum base_status add_completion(struct builder *builder, uint32_t slot) {
-    if (!builder->slots[slot].requested) return add_free(builder, slot); // a recorder that knows only completions
+    if (!builder->slots[slot].requested)
+        return add_free(builder, slot); // a recorder that knows only completions
     builder->slots[slot].requested = false;
     builder->pending_count--;
-    if (builder->plan->release_count == builder->group.release_first) builder->group.slots_before_release++;
+    if (builder->plan->release_count == builder->group.release_first)
+        builder->group.slots_before_release++;
     return add_group_slot(&builder->group, slot);
 }
 
@@ -316,16 +344,20 @@ static enum base_status add_event(struct builder *builder, size_t *index, size_t
     case TRACE_FREE_REQUESTED:
         if (!slot_find(builder, event->address, &slot) || builder->slots[slot].requested)
             return unknown_block(*index, event);
-        return free_completes_at_once(trace, index, end) ? add_free(builder, slot) : add_free_request(builder, slot);
+        return free_completes_at_once(trace, index, end) ? add_free(builder, slot)
+                                                         : add_free_request(builder, slot);
     case TRACE_FREE_COMPLETED:
         if (!slot_find(builder, event->address, &slot)) return unknown_block(*index, event);
         return add_completion(builder, slot);
     case TRACE_SEGMENT_ALLOC:
         builder->reserved_bytes += event->size;
-        return add_segment_event(&plan->segments, &plan->segment_count, &builder->segment_capacity, event);
+        return add_segment_event(&plan->segments, &plan->segment_count, &builder->segment_capacity,
+                                 event);
     case TRACE_SEGMENT_FREE:
-        builder->reserved_bytes -= event->size < builder->reserved_bytes ? event->size : builder->reserved_bytes;
-        return add_segment_event(&plan->releases, &plan->release_count, &builder->release_capacity, event);
+        builder->reserved_bytes -=
+            event->size < builder->reserved_bytes ? event->size : builder->reserved_bytes;
+        return add_segment_event(&plan->releases, &plan->release_count, &builder->release_capacity,
+                                 event);
     case TRACE_EMPTY_CACHE: {
         enum base_status status = group_end(builder, false, false);
         builder->group.emptied = true;
@@ -333,7 +365,8 @@ static enum base_status add_event(struct builder *builder, size_t *index, size_t
     }
     case TRACE_SEGMENT_MAP:
     case TRACE_SEGMENT_UNMAP:
-        return base_status_set(BASE_UNSUPPORTED, "event %zu: %s: expandable segments cannot be replayed", *index,
+        return base_status_set(BASE_UNSUPPORTED,
+                               "event %zu: %s: expandable segments cannot be replayed", *index,
                                trace_action_name((enum trace_action)event->action));
     case TRACE_SNAPSHOT:
     case TRACE_USER_DEFINED:
@@ -354,7 +387,7 @@ static enum base_status add_events(struct builder *builder) {
     return group_end(builder, false, false);
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Start state and limits.
 
 static enum base_status add_start_state(struct builder *builder) {
@@ -363,8 +396,10 @@ static enum base_status add_start_state(struct builder *builder) {
     if (status != BASE_OK) return status;
     plan->start_slots = calloc(plan->start.block_count + 1, sizeof *plan->start_slots);
     if (plan->start_slots == NULL)
-        return base_status_set(BASE_HOST_MEMORY, "no memory for %zu blocks", plan->start.block_count);
-    for (size_t i = 0; i < plan->start.segment_count; i++) builder->reserved_bytes += plan->start.segments[i].total_size;
+        return base_status_set(BASE_HOST_MEMORY, "no memory for %zu blocks",
+                               plan->start.block_count);
+    for (size_t i = 0; i < plan->start.segment_count; i++)
+        builder->reserved_bytes += plan->start.segments[i].total_size;
     for (size_t i = 0; i < plan->start.block_count; i++) {
         if (plan->start.blocks[i].state == TRACE_BLOCK_INACTIVE) continue;
         status = slot_take(builder, plan->start.blocks[i].address, &plan->start_slots[i]);
@@ -385,19 +420,21 @@ static void set_limits(struct builder *builder) {
     builder->limit_bytes = settings->capacity_bytes;
     if (settings->memory_fraction <= 0 || settings->capacity_bytes == 0) return;
     if (settings->memory_fraction < 1)
-        builder->limit_bytes = (uint64_t)llround(settings->memory_fraction * (double)settings->capacity_bytes);
+        builder->limit_bytes =
+            (uint64_t)llround(settings->memory_fraction * (double)settings->capacity_bytes);
     if (settings->garbage_collection_threshold > 0)
         builder->collection_floor_bytes =
             (uint64_t)(settings->garbage_collection_threshold * (double)builder->limit_bytes);
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // The whole.
 
 static enum base_status assign_fences(struct builder *builder) {
     struct workload_replay_plan *plan = builder->plan;
     const size_t count = builder->deferred_count;
-    uint64_t *keys = malloc((count + 1) * sizeof *keys), *numbers = malloc((count + 1) * sizeof *numbers);
+    uint64_t *keys = malloc((count + 1) * sizeof *keys),
+             *numbers = malloc((count + 1) * sizeof *numbers);
     uint16_t *side_streams = malloc((count + 1) * sizeof *side_streams);
     const bool enough = keys != NULL && numbers != NULL && side_streams != NULL;
     if (enough) {
@@ -415,7 +452,8 @@ static enum base_status assign_fences(struct builder *builder) {
     free(keys);
     free(numbers);
     free(side_streams);
-    return enough ? BASE_OK : base_status_set(BASE_HOST_MEMORY, "no memory for %zu deferred frees", count);
+    return enough ? BASE_OK
+                  : base_status_set(BASE_HOST_MEMORY, "no memory for %zu deferred frees", count);
 }
 
 static enum base_status build(struct builder *builder) {
@@ -426,7 +464,8 @@ static enum base_status build(struct builder *builder) {
     if (status == BASE_OK) status = assign_fences(builder);
     if (status != BASE_OK) return status;
     for (size_t i = plan->start_operation_count; i < plan->operation_count; i++)
-        plan->event_count += workload__is_request((enum workload__operation_kind)plan->operations[i].kind);
+        plan->event_count +=
+            workload__is_request((enum workload__operation_kind)plan->operations[i].kind);
     return BASE_OK;
 }
 

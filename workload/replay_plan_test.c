@@ -1,4 +1,5 @@
-// What recordings become: operations, slots, the meaning of released segments, the place of deferred completions.
+// What recordings become: operations, slots, the meaning of released segments, the place of
+// deferred completions.
 #include "workload/replay_plan.h"
 #include "workload/replay_test_trace.h"
 
@@ -18,8 +19,8 @@ static struct workload_replay_plan *plan_of(const struct trace *trace) {
 }
 
 static void expect_kinds(const struct workload_replay_plan *plan, const char *expected) {
-    static const char letters[] = {[WORKLOAD__ALLOC] = 'a',        [WORKLOAD__ALLOC_FAILED] = 'x',
-                                   [WORKLOAD__FREE] = 'f',         [WORKLOAD__FREE_REQUEST] = 'r',
+    static const char letters[] = {[WORKLOAD__ALLOC] = 'a',         [WORKLOAD__ALLOC_FAILED] = 'x',
+                                   [WORKLOAD__FREE] = 'f',          [WORKLOAD__FREE_REQUEST] = 'r',
                                    [WORKLOAD__FREE_COMPLETE] = 'c', [WORKLOAD__EMPTY_CACHE] = 'e'};
     char kinds[64] = "";
     for (size_t i = 0; i < plan->operation_count && i < 63; i++) {
@@ -57,8 +58,10 @@ static void frees_at_once_are_one_operation_and_slots_are_used_again(void) {
     trace_destroy(trace);
 }
 
-// A release between a free and an allocation that takes a segment: capacity says whether the allocation had to.
-static void release_before_growth(uint64_t capacity, const char *expected, size_t release_operation) {
+// A release between a free and an allocation that takes a segment: capacity says whether the
+// allocation had to.
+static void release_before_growth(uint64_t capacity, const char *expected,
+                                  size_t release_operation) {
     struct test_trace made;
     test_trace_begin(&made, "");
     made.builder.trace->settings.capacity_bytes = capacity;
@@ -82,7 +85,7 @@ static void release_before_growth(uint64_t capacity, const char *expected, size_
 static void release_that_no_request_needed_is_an_empty_cache(void) {
     release_before_growth(0, "afea", 2);              // no limit known
     release_before_growth(100 * BASE_MIB, "afea", 2); // room for both segments
-    release_before_growth(50 * BASE_MIB, "afa", 2);   // not for both: the allocation itself released
+    release_before_growth(50 * BASE_MIB, "afa", 2); // not for both: the allocation itself released
 }
 
 static void release_before_a_free_or_at_the_end_is_an_empty_cache(void) {
@@ -117,7 +120,8 @@ static void recorded_empty_cache_is_kept_even_if_it_released_nothing(void) {
     trace_destroy(trace);
 }
 
-static void collection_explains_releases_above_its_threshold_only(double threshold, const char *expected) {
+static void collection_explains_releases_above_its_threshold_only(double threshold,
+                                                                  const char *expected) {
     struct test_trace made;
     test_trace_begin(&made, "garbage_collection_threshold:0.5");
     struct trace_settings *settings = &made.builder.trace->settings;
@@ -140,7 +144,8 @@ static void collection_explains_releases_above_its_threshold_only(double thresho
     trace_destroy(trace);
 }
 
-// Two deferred frees; the second request completes them. With room they were complete before it; without, it waited for them.
+// Two deferred frees; the second request completes them. With room they were complete before it;
+// without, it waited for them.
 static void deferred_frees(uint64_t capacity, const char *expected) {
     struct test_trace made;
     test_trace_begin(&made, "");
@@ -199,7 +204,8 @@ int main(void) {
     release_that_no_request_needed_is_an_empty_cache();
     release_before_a_free_or_at_the_end_is_an_empty_cache();
     recorded_empty_cache_is_kept_even_if_it_released_nothing();
-    collection_explains_releases_above_its_threshold_only(0.5, "afa");  // 60 of 100 MiB: above the half
+    collection_explains_releases_above_its_threshold_only(0.5,
+                                                          "afa"); // 60 of 100 MiB: above the half
     collection_explains_releases_above_its_threshold_only(0.7, "afea"); // below: the program did it
     deferred_frees(0, "aarrccea");
     deferred_frees(80 * BASE_MIB, "aarrCCa");

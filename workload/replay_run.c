@@ -1,9 +1,11 @@
-// The observed pass: every operation in order, what the allocator says of it counted, compared and kept as a series.
+// The observed pass: every operation in order, what the allocator says of it counted, compared and
+// kept as a series.
 //
-// A deferred free is issued at its request, behind a fence on a side stream that the simulator holds until the recording says
-// that the work there was done; so the allocator's own waits find what PyTorch's found. Where there are no held streams (a real device)
-// or the allocator takes no record_stream, it is issued at its completion instead: bytes still count from the
-// request, and only a request that waited for completions itself may decide differently.
+// A deferred free is issued at its request, behind a fence on a side stream that the simulator
+// holds until the recording says that the work there was done; so the allocator's own waits find
+// what PyTorch's found. Where there are no held streams (a real device) or the allocator takes no
+// record_stream, it is issued at its completion instead: bytes still count from the request, and
+// only a request that waited for completions itself may decide differently.
 //
 // Single-threaded; the observer runs within this thread's calls.
 #include "workload/replay_device.h"
@@ -39,11 +41,11 @@ struct run {
     bool recording; // the start state is made: events count from here
     enum base_status observer_status;
 
-    size_t operation; // under way
+    size_t operation;      // under way
     size_t segment_cursor; // recorded segments up to here were offered to the device
-    uint64_t event;   // requests done
+    uint64_t event;        // requests done
     uint64_t reserved_bytes, allocated_bytes, active_bytes;
-    uint64_t block_bytes; // of the last allocation
+    uint64_t block_bytes;                // of the last allocation
     struct workload_stream_use *streams; // by the recording's index
     uint64_t *stream_active_bytes;
     uint16_t *touched; // streams whose use changed in this operation
@@ -51,7 +53,7 @@ struct run {
     bool *is_touched;
 };
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // What the allocator says.
 
 static uint16_t stream_index(struct run *run, cudaStream_t stream) {
@@ -81,7 +83,8 @@ static void observe(void *context, const struct allocator_event *event) {
     case ALLOCATOR_SEGMENT_MAP:
         run->reserved_bytes += event->size;
         run->streams[stream].reserved_bytes += event->size;
-        if (run->checking && run->recording) workload__check_segment(&run->check, run->operation, event->size);
+        if (run->checking && run->recording)
+            workload__check_segment(&run->check, run->operation, event->size);
         break;
     case ALLOCATOR_SEGMENT_FREE:
     case ALLOCATOR_SEGMENT_UNMAP:
@@ -110,8 +113,10 @@ static void sample(struct run *run) {
     workload__series_add(&run->series, &point);
     for (size_t i = 0; i < run->touched_count; i++) {
         const uint16_t stream = run->touched[i];
-        const uint64_t idle = run->streams[stream].reserved_bytes - run->stream_active_bytes[stream];
-        if (idle > run->streams[stream].peak_idle_bytes) run->streams[stream].peak_idle_bytes = idle;
+        const uint64_t idle =
+            run->streams[stream].reserved_bytes - run->stream_active_bytes[stream];
+        if (idle > run->streams[stream].peak_idle_bytes)
+            run->streams[stream].peak_idle_bytes = idle;
         run->is_touched[stream] = false;
     }
     run->touched_count = 0;
@@ -128,7 +133,7 @@ static void count_free(struct run *run, uint32_t slot) {
     run->streams[run->slots[slot].stream].allocated_bytes -= run->slots[slot].block_bytes;
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Operations.
 
 static enum base_status out_of_memory(struct run *run, uint64_t size) {
@@ -136,16 +141,19 @@ static enum base_status out_of_memory(struct run *run, uint64_t size) {
     result->out_of_memory = true;
     result->out_of_memory_event = run->event;
     result->out_of_memory_size_bytes = size;
-    (void)strncpy(result->out_of_memory_message, base_status_message(), sizeof result->out_of_memory_message - 1);
+    (void)strncpy(result->out_of_memory_message, base_status_message(),
+                  sizeof result->out_of_memory_message - 1);
     return BASE_OK;
 }
 
-// Offers the device the address of the segment that the recording took at this operation, if it took one.
+// Offers the device the address of the segment that the recording took at this operation, if it
+// took one.
 static bool offer_address(struct run *run) {
     const struct workload_replay_plan *plan = run->plan;
     if (!run->options->recorded_addresses) return false;
     bool offered = false;
-    for (; run->segment_cursor < plan->segment_count && plan->segments[run->segment_cursor].operation == run->operation;
+    for (; run->segment_cursor < plan->segment_count &&
+           plan->segments[run->segment_cursor].operation == run->operation;
          run->segment_cursor++) {
         workload__device_next_address(plan->segments[run->segment_cursor].address);
         offered = true;
@@ -153,15 +161,17 @@ static bool offer_address(struct run *run) {
     return offered;
 }
 
-static enum base_status ask(struct run *run, const struct workload__operation *operation, void **pointer) {
+static enum base_status ask(struct run *run, const struct workload__operation *operation,
+                            void **pointer) {
     const bool offered = offer_address(run);
-    enum base_status status =
-        allocator_malloc(run->allocator, 0, operation->size, run->device.streams[operation->stream], pointer);
+    enum base_status status = allocator_malloc(run->allocator, 0, operation->size,
+                                               run->device.streams[operation->stream], pointer);
     if (offered) workload__device_next_address_clear();
     return status;
 }
 
-// Frees that the request under way waited for in the recording are done after it, also where it had not to wait now.
+// Frees that the request under way waited for in the recording are done after it, also where it had
+// not to wait now.
 static void pass_inside_fences(struct run *run) {
     for (size_t i = run->operation; i > 0; i--) {
         const struct workload__operation *before = &run->plan->operations[i - 1];
@@ -184,8 +194,10 @@ static enum base_status do_alloc(struct run *run, const struct workload__operati
     return BASE_OK;
 }
 
-// The recording's program went on after this failure, so the replay does: a block that is had now is given back.
-static enum base_status do_alloc_failed(struct run *run, const struct workload__operation *operation) {
+// The recording's program went on after this failure, so the replay does: a block that is had now
+// is given back.
+static enum base_status do_alloc_failed(struct run *run,
+                                        const struct workload__operation *operation) {
     void *pointer = NULL;
     enum base_status status = ask(run, operation, &pointer);
     pass_inside_fences(run);
@@ -204,14 +216,16 @@ static enum base_status do_free(struct run *run, const struct workload__operatio
     return allocator_free(run->allocator, run->pointers[operation->slot]);
 }
 
-static enum base_status do_free_request(struct run *run, const struct workload__operation *operation) {
+static enum base_status do_free_request(struct run *run,
+                                        const struct workload__operation *operation) {
     struct slot *slot = &run->slots[operation->slot];
     count_free(run, operation->slot);
     slot->requested = true;
     if (run->operation >= run->plan->start_operation_count) run->event++;
     if (operation->stream >= run->device.side_stream_count) return BASE_OK;
     const cudaStream_t side_stream = run->device.side_streams[operation->stream];
-    enum base_status status = allocator_record_stream(run->allocator, run->pointers[operation->slot], side_stream);
+    enum base_status status =
+        allocator_record_stream(run->allocator, run->pointers[operation->slot], side_stream);
     if (status == BASE_UNSUPPORTED) return BASE_OK;
     if (status != BASE_OK) return status;
     slot->fenced = true;
@@ -219,22 +233,30 @@ static enum base_status do_free_request(struct run *run, const struct workload__
     return allocator_free(run->allocator, run->pointers[operation->slot]);
 }
 
-static enum base_status do_free_complete(struct run *run, const struct workload__operation *operation) {
+static enum base_status do_free_complete(struct run *run,
+                                         const struct workload__operation *operation) {
     struct slot *slot = &run->slots[operation->slot];
     slot->requested = false;
     if (!slot->fenced) return allocator_free(run->allocator, run->pointers[operation->slot]);
-    if (!operation->inside_request) workload__device_fence_pass(&run->device, operation->stream, operation->size);
+    if (!operation->inside_request)
+        workload__device_fence_pass(&run->device, operation->stream, operation->size);
     return BASE_OK;
 }
 
 static enum base_status do_operation(struct run *run, const struct workload__operation *operation) {
     switch ((enum workload__operation_kind)operation->kind) {
-    case WORKLOAD__ALLOC: return do_alloc(run, operation);
-    case WORKLOAD__ALLOC_FAILED: return do_alloc_failed(run, operation);
-    case WORKLOAD__FREE: return do_free(run, operation);
-    case WORKLOAD__FREE_REQUEST: return do_free_request(run, operation);
-    case WORKLOAD__FREE_COMPLETE: return do_free_complete(run, operation);
-    case WORKLOAD__EMPTY_CACHE: return allocator_empty_cache(run->allocator);
+    case WORKLOAD__ALLOC:
+        return do_alloc(run, operation);
+    case WORKLOAD__ALLOC_FAILED:
+        return do_alloc_failed(run, operation);
+    case WORKLOAD__FREE:
+        return do_free(run, operation);
+    case WORKLOAD__FREE_REQUEST:
+        return do_free_request(run, operation);
+    case WORKLOAD__FREE_COMPLETE:
+        return do_free_complete(run, operation);
+    case WORKLOAD__EMPTY_CACHE:
+        return allocator_empty_cache(run->allocator);
     }
     return BASE_OK;
 }
@@ -244,7 +266,8 @@ static enum base_status do_operations(struct run *run) {
     for (run->operation = 0; run->operation < plan->operation_count; run->operation++) {
         if (run->operation == plan->start_operation_count) sample(run);
         if ((run->operation & 1023) == 0 && base_interrupted())
-            return base_status_set(BASE_INTERRUPTED, "interrupted after %llu events", (unsigned long long)run->event);
+            return base_status_set(BASE_INTERRUPTED, "interrupted after %llu events",
+                                   (unsigned long long)run->event);
         enum base_status status = do_operation(run, &plan->operations[run->operation]);
         if (status == BASE_OK) status = run->observer_status;
         if (status != BASE_OK) return base_status_prefix(status, "operation %zu", run->operation);
@@ -255,7 +278,7 @@ static enum base_status do_operations(struct run *run) {
     return BASE_OK;
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // Before and after.
 
 static enum base_status run_init(struct run *run) {
@@ -270,12 +293,13 @@ static enum base_status run_init(struct run *run) {
     run->stream_active_bytes = calloc(stream_count, sizeof *run->stream_active_bytes);
     run->touched = calloc(stream_count, sizeof *run->touched);
     run->is_touched = calloc(stream_count, sizeof *run->is_touched);
-    if (run->pointers == NULL || run->slots == NULL || run->streams == NULL || run->stream_active_bytes == NULL ||
-        run->touched == NULL || run->is_touched == NULL)
+    if (run->pointers == NULL || run->slots == NULL || run->streams == NULL ||
+        run->stream_active_bytes == NULL || run->touched == NULL || run->is_touched == NULL)
         return base_status_set(BASE_HOST_MEMORY, "no memory for %u live blocks", plan->slot_count);
     for (uint32_t i = 1; i < plan->trace->stream_count && status == BASE_OK; i++)
         if (run->device.streams[i] != NULL)
-            status = base_address_map_set(&run->stream_indices, (uintptr_t)run->device.streams[i], i);
+            status =
+                base_address_map_set(&run->stream_indices, (uintptr_t)run->device.streams[i], i);
     workload__check_init(&run->check, plan);
     run->checking = run->options->recorded_configuration && plan->has_placement;
     return status;
@@ -297,9 +321,10 @@ static void run_deinit(struct run *run) {
 static enum base_status make_start(struct run *run) {
     const struct workload_replay_plan *plan = run->plan;
     bool exact = false;
-    enum base_status status =
-        workload__start_make(plan, run->allocator, &run->device,
-                             run->options->recorded_configuration && run->options->recorded_addresses, run->pointers, &exact);
+    enum base_status status = workload__start_make(plan, run->allocator, &run->device,
+                                                   run->options->recorded_configuration &&
+                                                       run->options->recorded_addresses,
+                                                   run->pointers, &exact);
     if (status == BASE_OUT_OF_MEMORY) {
         run->result->start_assumed = true;
         return out_of_memory(run, 0);
@@ -308,7 +333,8 @@ static enum base_status make_start(struct run *run) {
     return status;
 }
 
-// The blocks of the start state as the allocator has them, which may be larger than the recording's.
+// The blocks of the start state as the allocator has them, which may be larger than the
+// recording's.
 static enum base_status count_start(struct run *run) {
     const struct workload_replay_plan *plan = run->plan;
     struct allocator_snapshot snapshot;
@@ -339,7 +365,8 @@ static enum base_status take_streams(struct run *run) {
     struct workload_replay_result *result = run->result;
     const struct trace *trace = run->plan->trace;
     result->streams = calloc((size_t)trace->stream_count + 1, sizeof *result->streams);
-    if (result->streams == NULL) return base_status_set(BASE_HOST_MEMORY, "no memory for %u streams", trace->stream_count);
+    if (result->streams == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "no memory for %u streams", trace->stream_count);
     for (uint32_t i = 0; i < trace->stream_count; i++) {
         struct workload_stream_use *use = &run->streams[i];
         if (i != 0 && run->device.streams[i] == NULL) continue;
@@ -361,6 +388,16 @@ static enum base_status check_layout(struct run *run, const struct allocator_sna
     return status;
 }
 
+// The streams end with the run; who reads the layout knows the recording's.
+static void name_streams_as_recorded(struct run *run, struct allocator_snapshot *snapshot) {
+    for (size_t i = 0; i < snapshot->segment_count; i++) {
+        uint64_t index = 0;
+        (void)base_address_map_get(&run->stream_indices, (uintptr_t)snapshot->segments[i].stream,
+                                   &index);
+        snapshot->segments[i].stream = (cudaStream_t)(uintptr_t)run->plan->trace->streams[index];
+    }
+}
+
 static enum base_status finish(struct run *run) {
     struct workload_replay_result *result = run->result;
     struct allocator_snapshot snapshot = {0};
@@ -373,10 +410,12 @@ static enum base_status finish(struct run *run) {
         workload__check_finish(&run->check);
         result->self_check = run->check.result;
     }
-    if (status == BASE_OK && run->options->snapshot)
+    if (status == BASE_OK && run->options->snapshot) {
         result->final_snapshot = snapshot;
-    else
+        name_streams_as_recorded(run, &result->final_snapshot);
+    } else {
         allocator_snapshot_deinit(&snapshot);
+    }
     result->series = workload__series_take(&run->series, &result->series_count);
     const struct allocator_stats *stats = &result->stats;
     result->event_count = run->event;
@@ -386,11 +425,13 @@ static enum base_status finish(struct run *run) {
     result->device_malloc_count = (uint64_t)stats->num_device_alloc;
     result->device_free_count = (uint64_t)stats->num_device_free;
     if (result->peak_reserved_bytes > 0)
-        result->fragmentation = 1 - (double)result->peak_allocated_bytes / (double)result->peak_reserved_bytes;
+        result->fragmentation =
+            1 - (double)result->peak_allocated_bytes / (double)result->peak_reserved_bytes;
     return status;
 }
 
-enum base_status workload_replay_run(const struct workload_replay_plan *plan, struct allocator *allocator,
+enum base_status workload_replay_run(const struct workload_replay_plan *plan,
+                                     struct allocator *allocator,
                                      const struct workload_replay_options *options,
                                      struct workload_replay_result *result) {
     struct run run = {.plan = plan, .allocator = allocator, .options = options, .result = result};

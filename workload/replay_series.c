@@ -1,5 +1,5 @@
-// A history is cut into runs of equally many events. From each run stay the points of its extremes, as they were: every point is
-// a true moment, and the largest of each column is the true peak.
+// A history is cut into runs of equally many events. From each run stay the points of its extremes,
+// as they were: every point is a true moment, and the largest of each column is the true peak.
 #include "workload/replay_series.h"
 
 #include "base/check.h"
@@ -13,20 +13,23 @@ enum { LOWEST_ACTIVE, HIGHEST_ACTIVE, HIGHEST_ALLOCATED, HIGHEST_RESERVED };
 
 enum base_status workload__series_init(struct workload__series *series, uint64_t event_count) {
     *series = (struct workload__series){0};
-    // A short history is kept whole: then a run is one event. Event 0 is a point too: the start state.
+    // A short history is kept whole: then a run is one event. Event 0 is a point too: the start
+    // state.
     series->run_event_count = (event_count + 1 + RUN_COUNT_MAX - 1) / RUN_COUNT_MAX;
     series->points = malloc(WORKLOAD_SERIES_POINT_COUNT_MAX * sizeof *series->points);
-    if (series->points == NULL) return base_status_set(BASE_HOST_MEMORY, "no memory for a time series");
+    if (series->points == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "no memory for a time series");
     return BASE_OK;
 }
 
 static bool same_point(const struct workload_point *a, const struct workload_point *b) {
-    return a->event == b->event && a->reserved_bytes == b->reserved_bytes && a->allocated_bytes == b->allocated_bytes &&
-           a->active_bytes == b->active_bytes;
+    return a->event == b->event && a->reserved_bytes == b->reserved_bytes &&
+           a->allocated_bytes == b->allocated_bytes && a->active_bytes == b->active_bytes;
 }
 
 static void append(struct workload__series *series, const struct workload_point *point) {
-    if (series->point_count > 0 && same_point(&series->points[series->point_count - 1], point)) return;
+    if (series->point_count > 0 && same_point(&series->points[series->point_count - 1], point))
+        return;
     BASE_CHECK_LT(series->point_count, WORKLOAD_SERIES_POINT_COUNT_MAX);
     series->points[series->point_count++] = *point;
 }
@@ -55,10 +58,14 @@ void workload__series_add(struct workload__series *series, const struct workload
         for (int i = 0; i < WORKLOAD__SERIES_EXTREME_COUNT; i++) extremes[i] = *point;
         return;
     }
-    if (point->active_bytes < extremes[LOWEST_ACTIVE].active_bytes) extremes[LOWEST_ACTIVE] = *point;
-    if (point->active_bytes > extremes[HIGHEST_ACTIVE].active_bytes) extremes[HIGHEST_ACTIVE] = *point;
-    if (point->allocated_bytes > extremes[HIGHEST_ALLOCATED].allocated_bytes) extremes[HIGHEST_ALLOCATED] = *point;
-    if (point->reserved_bytes > extremes[HIGHEST_RESERVED].reserved_bytes) extremes[HIGHEST_RESERVED] = *point;
+    if (point->active_bytes < extremes[LOWEST_ACTIVE].active_bytes)
+        extremes[LOWEST_ACTIVE] = *point;
+    if (point->active_bytes > extremes[HIGHEST_ACTIVE].active_bytes)
+        extremes[HIGHEST_ACTIVE] = *point;
+    if (point->allocated_bytes > extremes[HIGHEST_ALLOCATED].allocated_bytes)
+        extremes[HIGHEST_ALLOCATED] = *point;
+    if (point->reserved_bytes > extremes[HIGHEST_RESERVED].reserved_bytes)
+        extremes[HIGHEST_RESERVED] = *point;
 }
 
 struct workload_point *workload__series_take(struct workload__series *series, size_t *count) {

@@ -4,7 +4,8 @@
 
 #include "workload/replay.h"
 
-// Points that one run of events can give: those of its lowest and highest active, highest allocated and highest reserved bytes.
+// Points that one run of events can give: those of its lowest and highest active, highest allocated
+// and highest reserved bytes.
 #define WORKLOAD__SERIES_EXTREME_COUNT 4
 
 struct workload__series {
@@ -18,7 +19,8 @@ struct workload__series {
 };
 
 // For a history of EVENT_COUNT events. BASE_HOST_MEMORY.
-enum base_status workload__series_init(struct workload__series *series, uint64_t event_count) BASE_MUST_USE;
+enum base_status workload__series_init(struct workload__series *series,
+                                       uint64_t event_count) BASE_MUST_USE;
 // Points come in order of events; several of one event are fine.
 void workload__series_add(struct workload__series *series, const struct workload_point *point);
 // Ends the last run and hands the points over; the caller frees them.

@@ -1,4 +1,5 @@
-// The series keeps every extreme, few points, and the end; checked against a plain scan of all moments.
+// The series keeps every extreme, few points, and the end; checked against a plain scan of all
+// moments.
 #include "workload/replay_series.h"
 
 #include "base/check.h"
@@ -15,10 +16,13 @@ static struct workload_point *random_walk(uint64_t event_count, uint64_t seed) {
     uint64_t active = 1000000, reserved = 2000000;
     for (uint64_t i = 0; i <= event_count; i++) {
         active = active + base_random_below(&random, 2001) - 1000;
-        if (base_random_chance(&random, 0.01)) reserved = 2000000 + base_random_below(&random, 1000000);
-        points[i] = (struct workload_point){
-            .event = i, .reserved_bytes = reserved, .allocated_bytes = active - base_random_below(&random, 100),
-            .active_bytes = active};
+        if (base_random_chance(&random, 0.01))
+            reserved = 2000000 + base_random_below(&random, 1000000);
+        points[i] =
+            (struct workload_point){.event = i,
+                                    .reserved_bytes = reserved,
+                                    .allocated_bytes = active - base_random_below(&random, 100),
+                                    .active_bytes = active};
     }
     return points;
 }
@@ -26,7 +30,8 @@ static struct workload_point *random_walk(uint64_t event_count, uint64_t seed) {
 static uint64_t largest(const struct workload_point *points, size_t count, int column) {
     uint64_t found = 0;
     for (size_t i = 0; i < count; i++) {
-        const uint64_t values[] = {points[i].reserved_bytes, points[i].allocated_bytes, points[i].active_bytes};
+        const uint64_t values[] = {points[i].reserved_bytes, points[i].allocated_bytes,
+                                   points[i].active_bytes};
         if (values[column] > found) found = values[column];
     }
     return found;

@@ -1,9 +1,11 @@
-// Rebuilding goes segment by segment. A segment of the large pool is taken whole and given back, so that it lies in the cache as one
-// free block; then its pieces are asked for in order of address, free ones too. Each request finds just one free
-// block of its pool and stream, the rest of this segment, so best fit has no choice. When everything is tiled, a block that was larger than
-// its request is asked for again by the request, and the pieces that were free are freed.
+// Rebuilding goes segment by segment. A segment of the large pool is taken whole and given back, so
+// that it lies in the cache as one free block; then its pieces are asked for in order of address,
+// free ones too. Each request finds just one free block of its pool and stream, the rest of this
+// segment, so best fit has no choice. When everything is tiled, a block that was larger than its
+// request is asked for again by the request, and the pieces that were free are freed.
 //
-// In the small pool the first piece takes the segment; a free piece larger than that pool hands out is made as two.
+// In the small pool the first piece takes the segment; a free piece larger than that pool hands out
+// is made as two.
 #include "workload/replay_start.h"
 
 #include "base/size.h"
@@ -23,20 +25,21 @@ struct rebuild {
 };
 
 // Takes SIZE bytes that should lie at ADDRESS.
-static enum base_status take(struct rebuild *rebuild, cudaStream_t stream, uint64_t address, uint64_t size, void **pointer) {
+static enum base_status take(struct rebuild *rebuild, cudaStream_t stream, uint64_t address,
+                             uint64_t size, void **pointer) {
     enum base_status status = allocator_malloc(rebuild->allocator, 0, size, stream, pointer);
     if (status == BASE_OK && (uint64_t)(uintptr_t)*pointer != address) rebuild->exact = false;
     return status;
 }
 
-static enum base_status take_temporary(struct rebuild *rebuild, const struct trace_segment *segment, cudaStream_t stream,
-                                       const struct trace_block *block) {
+static enum base_status take_temporary(struct rebuild *rebuild, const struct trace_segment *segment,
+                                       cudaStream_t stream, const struct trace_block *block) {
     uint64_t done = 0;
     while (done < block->size) {
         uint64_t size = block->size - done;
         if (!segment->is_large && size > SMALL_REQUEST_BYTES_MAX) size = SMALL_REQUEST_BYTES_MAX;
-        enum base_status status =
-            take(rebuild, stream, block->address + done, size, &rebuild->temporaries[rebuild->temporary_count]);
+        enum base_status status = take(rebuild, stream, block->address + done, size,
+                                       &rebuild->temporaries[rebuild->temporary_count]);
         if (status != BASE_OK) return status;
         rebuild->temporary_count++;
         done += size;
@@ -44,7 +47,8 @@ static enum base_status take_temporary(struct rebuild *rebuild, const struct tra
     return BASE_OK;
 }
 
-static enum base_status rebuild_segment(struct rebuild *rebuild, const struct trace_segment *segment) {
+static enum base_status rebuild_segment(struct rebuild *rebuild,
+                                        const struct trace_segment *segment) {
     const struct workload_replay_plan *plan = rebuild->plan;
     const cudaStream_t stream = rebuild->device->streams[segment->stream];
     enum base_status status = BASE_OK;
@@ -59,7 +63,8 @@ static enum base_status rebuild_segment(struct rebuild *rebuild, const struct tr
         if (block->state == TRACE_BLOCK_INACTIVE) {
             status = take_temporary(rebuild, segment, stream, block);
         } else {
-            status = take(rebuild, stream, block->address, block->size, &rebuild->pointers[plan->start_slots[index]]);
+            status = take(rebuild, stream, block->address, block->size,
+                          &rebuild->pointers[plan->start_slots[index]]);
         }
     }
     return status;
@@ -77,7 +82,8 @@ static enum base_status rebuild_segments(struct rebuild *rebuild) {
 }
 
 // All is tiled: a freed block is the only free one, and its own request finds it again.
-static enum base_status request_again(struct rebuild *rebuild, const struct trace_segment *segment) {
+static enum base_status request_again(struct rebuild *rebuild,
+                                      const struct trace_segment *segment) {
     const struct workload_replay_plan *plan = rebuild->plan;
     for (uint32_t i = 0; i < segment->block_count; i++) {
         const size_t index = segment->block_first + i;
@@ -87,8 +93,8 @@ static enum base_status request_again(struct rebuild *rebuild, const struct trac
         if (block->requested_size == block->size || block->requested_size == 0) continue;
         enum base_status status = allocator_free(rebuild->allocator, *pointer);
         if (status == BASE_OK)
-            status = take(rebuild, rebuild->device->streams[segment->stream], block->address, block->requested_size,
-                          pointer);
+            status = take(rebuild, rebuild->device->streams[segment->stream], block->address,
+                          block->requested_size, pointer);
         if (status != BASE_OK) return status;
     }
     return BASE_OK;
@@ -100,7 +106,8 @@ static uint64_t count_temporaries(const struct trace_state *start) {
         for (uint32_t j = 0; j < start->segments[i].block_count; j++) {
             const struct trace_block *block = &start->blocks[start->segments[i].block_first + j];
             if (block->state == TRACE_BLOCK_INACTIVE)
-                count += start->segments[i].is_large ? 1 : block->size / SMALL_REQUEST_BYTES_MAX + 1;
+                count +=
+                    start->segments[i].is_large ? 1 : block->size / SMALL_REQUEST_BYTES_MAX + 1;
         }
     return count;
 }
@@ -110,7 +117,8 @@ static enum base_status rebuild_all(struct rebuild *rebuild) {
     const uint64_t temporary_count = count_temporaries(start);
     rebuild->temporaries = calloc(temporary_count + 1, sizeof(void *));
     if (rebuild->temporaries == NULL)
-        return base_status_set(BASE_HOST_MEMORY, "no memory for %llu blocks", (unsigned long long)temporary_count);
+        return base_status_set(BASE_HOST_MEMORY, "no memory for %llu blocks",
+                               (unsigned long long)temporary_count);
     enum base_status status = rebuild_segments(rebuild);
     for (size_t i = 0; i < start->segment_count && status == BASE_OK; i++)
         status = request_again(rebuild, &start->segments[i]);
@@ -138,11 +146,15 @@ static enum base_status take_blocks_in_use(struct rebuild *rebuild) {
     return BASE_OK;
 }
 
-enum base_status workload__start_make(const struct workload_replay_plan *plan, struct allocator *allocator,
-                                      const struct workload__device *device, bool exact, void **pointers,
-                                      bool *exact_out) {
-    struct rebuild rebuild = {
-        .plan = plan, .allocator = allocator, .device = device, .pointers = pointers, .exact = true};
+enum base_status workload__start_make(const struct workload_replay_plan *plan,
+                                      struct allocator *allocator,
+                                      const struct workload__device *device, bool exact,
+                                      void **pointers, bool *exact_out) {
+    struct rebuild rebuild = {.plan = plan,
+                              .allocator = allocator,
+                              .device = device,
+                              .pointers = pointers,
+                              .exact = true};
     enum base_status status = exact ? rebuild_all(&rebuild) : take_blocks_in_use(&rebuild);
     if (status != BASE_OK) return status;
     *exact_out = rebuild.exact && (exact || plan->start.segment_count == 0);

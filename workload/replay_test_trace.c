@@ -22,7 +22,8 @@ static uint16_t stream_of(struct test_trace *made, uint64_t handle) {
     return index;
 }
 
-void test_event(struct test_trace *made, enum trace_action action, uint64_t address, uint64_t size, uint64_t stream) {
+void test_event(struct test_trace *made, enum trace_action action, uint64_t address, uint64_t size,
+                uint64_t stream) {
     const struct trace_event event = {.address = address,
                                       .size = size,
                                       .stack = TRACE_NONE,
@@ -41,7 +42,8 @@ void test_free(struct test_trace *made, uint64_t address, uint64_t size, uint64_
     test_event(made, TRACE_FREE_COMPLETED, address, size, stream);
 }
 
-void test_segment(struct test_trace *made, uint64_t address, uint64_t size, uint64_t stream, bool is_large) {
+void test_segment(struct test_trace *made, uint64_t address, uint64_t size, uint64_t stream,
+                  bool is_large) {
     const struct trace_segment segment = {.address = address,
                                           .total_size = size,
                                           .stack = TRACE_NONE,
@@ -52,8 +54,11 @@ void test_segment(struct test_trace *made, uint64_t address, uint64_t size, uint
 
 void test_block(struct test_trace *made, uint64_t address, uint64_t size, uint64_t requested,
                 enum trace_block_state state) {
-    const struct trace_block block = {
-        .address = address, .size = size, .requested_size = requested, .stack = TRACE_NONE, .state = (uint8_t)state};
+    const struct trace_block block = {.address = address,
+                                      .size = size,
+                                      .requested_size = requested,
+                                      .stack = TRACE_NONE,
+                                      .state = (uint8_t)state};
     BASE_CHECK_EQ(trace_add_block(&made->builder, &block), BASE_OK);
 }
 

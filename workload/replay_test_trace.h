@@ -17,12 +17,14 @@ struct test_trace {
 // CONFIG as PYTORCH_CUDA_ALLOC_CONF. Rules of PyTorch 2.15.
 void test_trace_begin(struct test_trace *made, const char *config);
 // STREAM is a handle as recorded.
-void test_event(struct test_trace *made, enum trace_action action, uint64_t address, uint64_t size, uint64_t stream);
+void test_event(struct test_trace *made, enum trace_action action, uint64_t address, uint64_t size,
+                uint64_t stream);
 // An allocation or a whole free, both of its events.
 void test_alloc(struct test_trace *made, uint64_t address, uint64_t size, uint64_t stream);
 void test_free(struct test_trace *made, uint64_t address, uint64_t size, uint64_t stream);
 // The final state: a segment, then its blocks.
-void test_segment(struct test_trace *made, uint64_t address, uint64_t size, uint64_t stream, bool is_large);
+void test_segment(struct test_trace *made, uint64_t address, uint64_t size, uint64_t stream,
+                  bool is_large);
 void test_block(struct test_trace *made, uint64_t address, uint64_t size, uint64_t requested,
                 enum trace_block_state state);
 struct trace *test_trace_end(struct test_trace *made);

@@ -1,5 +1,6 @@
-// The timed pass. Everything that could cost time beside the allocator is done before the clock starts: operations become
-// calls with their stream in hand, bookkeeping drops out. Deferred frees are issued where the recording completed them.
+// The timed pass. Everything that could cost time beside the allocator is done before the clock
+// starts: operations become calls with their stream in hand, bookkeeping drops out. Deferred frees
+// are issued where the recording completed them.
 #include "workload/replay_device.h"
 #include "workload/replay_start.h"
 
@@ -16,8 +17,8 @@ struct call {
     uint32_t kind;
 };
 
-static struct call *make_calls(const struct workload_replay_plan *plan, const struct workload__device *device,
-                               size_t *count) {
+static struct call *make_calls(const struct workload_replay_plan *plan,
+                               const struct workload__device *device, size_t *count) {
     static const enum call_kind kinds[] = {
         [WORKLOAD__ALLOC] = CALL_MALLOC,       [WORKLOAD__ALLOC_FAILED] = CALL_TRY_MALLOC,
         [WORKLOAD__FREE] = CALL_FREE,          [WORKLOAD__FREE_REQUEST] = CALL_FREE,
@@ -37,15 +38,16 @@ static struct call *make_calls(const struct workload_replay_plan *plan, const st
 }
 
 // The loop. Returns the events done; stops at the first status that is not BASE_OK.
-static uint64_t run_calls(struct allocator *allocator, const struct call *calls, size_t count, void **pointers,
-                          enum base_status *status) {
+static uint64_t run_calls(struct allocator *allocator, const struct call *calls, size_t count,
+                          void **pointers, enum base_status *status) {
     uint64_t other_count = 0; // calls that are no events
     for (size_t i = 0; i < count; i++) {
         const struct call *call = &calls[i];
         void *pointer;
         switch ((enum call_kind)call->kind) {
         case CALL_MALLOC:
-            *status = allocator_malloc(allocator, 0, call->size, call->stream, &pointers[call->slot]);
+            *status =
+                allocator_malloc(allocator, 0, call->size, call->stream, &pointers[call->slot]);
             break;
         case CALL_FREE:
             *status = allocator_free(allocator, pointers[call->slot]);
@@ -67,16 +69,20 @@ static uint64_t run_calls(struct allocator *allocator, const struct call *calls,
     return count - other_count;
 }
 
-static enum base_status time_calls(const struct workload_replay_plan *plan, struct allocator *allocator,
-                                   const struct workload__device *device, struct workload_replay_time *time) {
+static enum base_status time_calls(const struct workload_replay_plan *plan,
+                                   struct allocator *allocator,
+                                   const struct workload__device *device,
+                                   struct workload_replay_time *time) {
     size_t count;
     struct call *calls = make_calls(plan, device, &count);
     void **pointers = calloc((size_t)plan->slot_count + 1, sizeof(void *));
     enum base_status status = BASE_OK;
     bool exact;
     if (calls == NULL || pointers == NULL)
-        status = base_status_set(BASE_HOST_MEMORY, "no memory for %zu calls", plan->operation_count);
-    if (status == BASE_OK) status = workload__start_make(plan, allocator, device, false, pointers, &exact);
+        status =
+            base_status_set(BASE_HOST_MEMORY, "no memory for %zu calls", plan->operation_count);
+    if (status == BASE_OK)
+        status = workload__start_make(plan, allocator, device, false, pointers, &exact);
     if (status == BASE_OK) {
         const double start_s = base_time_s();
         time->event_count = run_calls(allocator, calls, count, pointers, &status);
@@ -87,7 +93,8 @@ static enum base_status time_calls(const struct workload_replay_plan *plan, stru
     return status == BASE_OUT_OF_MEMORY ? BASE_OK : status;
 }
 
-enum base_status workload_replay_time(const struct workload_replay_plan *plan, struct allocator *allocator,
+enum base_status workload_replay_time(const struct workload_replay_plan *plan,
+                                      struct allocator *allocator,
                                       struct workload_replay_time *time) {
     struct workload__device device;
     *time = (struct workload_replay_time){0};

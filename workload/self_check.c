@@ -1,5 +1,6 @@
-// Segments are compared one by one in order. Releases are compared as the set that one operation gave back: the recording's order
-// among streams goes by raw stream handles, which a replay does not have.
+// Segments are compared one by one in order. Releases are compared as the set that one operation
+// gave back: the recording's order among streams goes by raw stream handles, which a replay does
+// not have.
 #include "workload/self_check.h"
 
 #include "base/size.h"
@@ -26,7 +27,8 @@ static void differ(struct workload__check *check, const char *format, ...) {
     if (check->result.first_difference[0] != 0) return;
     va_list arguments;
     va_start(arguments, format);
-    (void)vsnprintf(check->result.first_difference, sizeof check->result.first_difference, format, arguments);
+    (void)vsnprintf(check->result.first_difference, sizeof check->result.first_difference, format,
+                    arguments);
     va_end(arguments);
 }
 
@@ -37,8 +39,9 @@ void workload__check_alloc(struct workload__check *check, size_t operation, cons
         return;
     }
     char size[BASE_SIZE_TEXT];
-    differ(check, "allocation %zu (operation %zu, %s, stream %u) at %p, recorded at 0x%llx", check->alloc_cursor - 1,
-           operation, base_size_format(check->plan->operations[operation].size, size),
+    differ(check, "allocation %zu (operation %zu, %s, stream %u) at %p, recorded at 0x%llx",
+           check->alloc_cursor - 1, operation,
+           base_size_format(check->plan->operations[operation].size, size),
            check->plan->operations[operation].stream, pointer, (unsigned long long)recorded);
 }
 
@@ -57,15 +60,19 @@ void workload__check_segment(struct workload__check *check, size_t operation, ui
         return;
     }
     char recorded_text[BASE_SIZE_TEXT];
-    differ(check, "operation %zu took a segment of %s, the recording took one of %s at operation %zu", operation,
-           base_size_format(size, text), base_size_format(recorded->size, recorded_text), recorded->operation);
+    differ(check,
+           "operation %zu took a segment of %s, the recording took one of %s at operation %zu",
+           operation, base_size_format(size, text), base_size_format(recorded->size, recorded_text),
+           recorded->operation);
 }
 
 enum base_status workload__check_release(struct workload__check *check, uint64_t address) {
     if (check->released_count == check->released_capacity) {
         const size_t capacity = check->released_capacity == 0 ? 64 : check->released_capacity * 2;
         uint64_t *released = realloc(check->released, capacity * sizeof *released);
-        if (released == NULL) return base_status_set(BASE_HOST_MEMORY, "no memory for %zu released segments", capacity);
+        if (released == NULL)
+            return base_status_set(BASE_HOST_MEMORY, "no memory for %zu released segments",
+                                   capacity);
         check->released = released;
         check->released_capacity = capacity;
     }
@@ -81,7 +88,8 @@ static int compare_addresses(const void *a, const void *b) {
 void workload__check_operation_end(struct workload__check *check, size_t operation) {
     const struct workload_replay_plan *plan = check->plan;
     const size_t first = check->release_cursor;
-    while (check->release_cursor < plan->release_count && plan->releases[check->release_cursor].operation == operation)
+    while (check->release_cursor < plan->release_count &&
+           plan->releases[check->release_cursor].operation == operation)
         check->release_cursor++;
     const size_t recorded_count = check->release_cursor - first;
     if (check->released_count == 0 && recorded_count == 0) return;
@@ -89,44 +97,51 @@ void workload__check_operation_end(struct workload__check *check, size_t operati
         qsort(check->released, check->released_count, sizeof *check->released, compare_addresses);
     uint64_t equal = 0;
     for (size_t i = first; i < check->release_cursor && check->released_count > 0; i++)
-        equal += bsearch(&plan->releases[i].address, check->released, check->released_count, sizeof *check->released,
-                         compare_addresses) != NULL;
+        equal += bsearch(&plan->releases[i].address, check->released, check->released_count,
+                         sizeof *check->released, compare_addresses) != NULL;
     check->result.release_equal_count += equal;
     check->extra_count += check->released_count - equal;
     if (equal != recorded_count || equal != check->released_count)
-        differ(check, "operation %zu released %zu segments, %llu of the %zu that the recording released", operation,
-               check->released_count, (unsigned long long)equal, recorded_count);
+        differ(check,
+               "operation %zu released %zu segments, %llu of the %zu that the recording released",
+               operation, check->released_count, (unsigned long long)equal, recorded_count);
     check->released_count = 0;
 }
 
-//------------------------------------------------------------------------------------------------------
+//--------------------------------------------------------------------------------------------------
 // The final layout.
 
 static int compare_blocks(const void *a, const void *b) {
     const struct allocator_snapshot_block *left = a, *right = b;
-    return compare_addresses(&(uint64_t){(uintptr_t)left->address}, &(uint64_t){(uintptr_t)right->address});
+    return compare_addresses(&(uint64_t){(uintptr_t)left->address},
+                             &(uint64_t){(uintptr_t)right->address});
 }
 
 static enum trace_block_state replayed_state(const struct allocator_snapshot_block *block,
                                              const struct base_address_map *requested) {
     uint64_t slot;
     switch (block->state) {
-    case ALLOCATOR_BLOCK_INACTIVE: return TRACE_BLOCK_INACTIVE;
-    case ALLOCATOR_BLOCK_PENDING_FREE: return TRACE_BLOCK_PENDING_FREE;
-    case ALLOCATOR_BLOCK_ALLOCATED: break;
+    case ALLOCATOR_BLOCK_INACTIVE:
+        return TRACE_BLOCK_INACTIVE;
+    case ALLOCATOR_BLOCK_PENDING_FREE:
+        return TRACE_BLOCK_PENDING_FREE;
+    case ALLOCATOR_BLOCK_ALLOCATED:
+        break;
     }
-    return base_address_map_get(requested, (uintptr_t)block->address, &slot) ? TRACE_BLOCK_PENDING_FREE
-                                                                                  : TRACE_BLOCK_ALLOCATED;
+    return base_address_map_get(requested, (uintptr_t)block->address, &slot)
+               ? TRACE_BLOCK_PENDING_FREE
+               : TRACE_BLOCK_ALLOCATED;
 }
 
 static void check_block(struct workload__check *check, const struct trace_block *recorded,
-                        const struct allocator_snapshot *snapshot, const struct base_address_map *requested) {
+                        const struct allocator_snapshot *snapshot,
+                        const struct base_address_map *requested) {
     static const char *const states[] = {"inactive", "allocated", "pending"};
     const struct allocator_snapshot_block key = {.address = (void *)(uintptr_t)recorded->address};
     const struct allocator_snapshot_block *block =
-        snapshot->block_count == 0
-            ? NULL
-            : bsearch(&key, snapshot->blocks, snapshot->block_count, sizeof *snapshot->blocks, compare_blocks);
+        snapshot->block_count == 0 ? NULL
+                                   : bsearch(&key, snapshot->blocks, snapshot->block_count,
+                                             sizeof *snapshot->blocks, compare_blocks);
     if (block == NULL) {
         differ(check, "final layout: no block at 0x%llx, where the recording has one of %llu bytes",
                (unsigned long long)recorded->address, (unsigned long long)recorded->size);
@@ -138,11 +153,12 @@ static void check_block(struct workload__check *check, const struct trace_block 
         return;
     }
     differ(check, "final layout: block at 0x%llx is %zu bytes and %s, recorded %llu bytes and %s",
-           (unsigned long long)recorded->address, block->size, states[state], (unsigned long long)recorded->size,
-           states[recorded->state]);
+           (unsigned long long)recorded->address, block->size, states[state],
+           (unsigned long long)recorded->size, states[recorded->state]);
 }
 
-void workload__check_layout(struct workload__check *check, const struct allocator_snapshot *snapshot,
+void workload__check_layout(struct workload__check *check,
+                            const struct allocator_snapshot *snapshot,
                             const struct base_address_map *requested) {
     const struct trace *trace = check->plan->trace;
     if (check->result.layout_count == 0) return; // the recording holds none
@@ -161,7 +177,8 @@ void workload__check_layout(struct workload__check *check, const struct allocato
 void workload__check_finish(struct workload__check *check) {
     struct workload_self_check *result = &check->result;
     if (result->segment_equal_count != result->segment_count)
-        differ(check, "%llu of %llu segments were taken as recorded", (unsigned long long)result->segment_equal_count,
+        differ(check, "%llu of %llu segments were taken as recorded",
+               (unsigned long long)result->segment_equal_count,
                (unsigned long long)result->segment_count);
     result->exact = result->block_equal_count == result->block_count &&
                     result->segment_equal_count == result->segment_count &&

@@ -1,5 +1,5 @@
-// Did the allocator decide as the recording says? Compared while a replay runs: addresses of allocations, segments taken,
-// segments released, and at the end the layout. Private to the replay.
+// Did the allocator decide as the recording says? Compared while a replay runs: addresses of
+// allocations, segments taken, segments released, and at the end the layout. Private to the replay.
 #ifndef TIDEMARK_WORKLOAD_SELF_CHECK_H
 #define TIDEMARK_WORKLOAD_SELF_CHECK_H
 
@@ -21,11 +21,14 @@ void workload__check_init(struct workload__check *check, const struct workload_r
 void workload__check_alloc(struct workload__check *check, size_t operation, const void *pointer);
 // The allocator took a segment, released one.
 void workload__check_segment(struct workload__check *check, size_t operation, uint64_t size);
-enum base_status workload__check_release(struct workload__check *check, uint64_t address) BASE_MUST_USE;
+enum base_status workload__check_release(struct workload__check *check,
+                                         uint64_t address) BASE_MUST_USE;
 // The operation is over: its releases are compared, in whatever order they came.
 void workload__check_operation_end(struct workload__check *check, size_t operation);
-// The final layout. REQUESTED: blocks that the allocator holds as allocated, whose free has been requested (by address).
-void workload__check_layout(struct workload__check *check, const struct allocator_snapshot *snapshot,
+// The final layout. REQUESTED: blocks that the allocator holds as allocated, whose free has been
+// requested (by address).
+void workload__check_layout(struct workload__check *check,
+                            const struct allocator_snapshot *snapshot,
                             const struct base_address_map *requested);
 // Fills result.exact. Recorded operations that were not reached count as different.
 void workload__check_finish(struct workload__check *check);

@@ -1,0 +1,428 @@
+// Replays recorded traces under allocator configurations: which setting should I run?
+//
+// For each trace: one observed pass a configuration (memory), then the timed passes as benchmarks
+// in alternating rounds (host time), then the ranking. A file that cannot be replayed says why in
+// one line, and the others still run. Ctrl-C ends the work at the next safe point; what is complete
+// is written all the same.
+#include "base/options.h"
+#include "base/progress.h"
+#include "base/size.h"
+#include "bench/context.h"
+#include "bench/pin.h"
+#include "bench/replay_configs.h"
+#include "bench/replay_outcome.h"
+#include "bench/result_folder.h"
+#include "bench/shim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef TIDEMARK_SIMULATOR
+#include "simulator/sim.h"
+#endif
+
+#define ROUND_COUNT 3
+#define MIN_TIME_S 0.02
+#define NAME_SIZE 512
+
+static double fraction = -1;
+
+static const struct base_option options[] = {
+    {"fraction", "F", BASE_OPTION_NUMBER, &fraction,
+     "share of the device that the process may use, above 0 up to 1"},
+    {0}};
+
+static const struct base_program program = {
+    .name = "replay",
+    .arguments = "TRACE...",
+    .summary = "Replays PyTorch memory snapshots and .tmt traces under allocator configurations "
+               "and ranks these.",
+    .details = "Without --config: default, split128, round4, large64, gc08, direct. The "
+               "recording's own configuration is always among "
+               "them, marked '*', and checks itself against the recording. Capacity and fraction "
+               "are the recording's unless given; "
+               "a configuration that collects garbage, where nothing limits the process, gets 1.1 "
+               "times the default's peak. With "
+               "--out, writes DIR/replay.json and DIR/replay_memory.json (docs/results.md).",
+    .common = BASE_COMMON_CONFIG | BASE_COMMON_OUT | BASE_COMMON_SEED | BASE_COMMON_QUICK |
+              BASE_COMMON_CAPACITY | BASE_COMMON_FORMAT,
+    .options = options,
+    .argument_count_minimum = 1,
+    .argument_count_maximum = -1,
+};
+
+struct job {
+    struct base_common common;
+    const struct base_config *configs;
+    int config_count;
+    char *folder; // NULL: no files
+    struct bench_context context;
+    struct bench_replay_outcomes outcomes;
+    struct bench_results *results; // of all traces; NULL before the first
+    bool unreadable;               // a file was left out
+};
+
+// One trace at work.
+struct work {
+    struct job *job;
+    const struct trace *trace;
+    char name[NAME_SIZE];
+    struct workload_replay_plan *plan;
+    const char *rules;
+    bool rules_assumed;
+    size_t outcome_first;  // of this trace
+    uint64_t default_peak; // reserved bytes under the default configuration; 0: not known yet
+};
+
+// What a benchmark's function gets.
+struct timed_case {
+    struct work *work;
+    size_t outcome; // index into job->outcomes
+};
+
+//--------------------------------------------------------------------------------------------------
+// The observed pass.
+
+static struct bench_replay_setup setup_of(const struct work *work,
+                                          const struct bench_replay_outcome *outcome) {
+    return (struct bench_replay_setup){.plan = work->plan,
+                                       .rules = outcome->rules,
+                                       .config = outcome->config,
+                                       .limits = outcome->limits,
+                                       .recorded = outcome->recorded};
+}
+
+// Reserved bytes at the peak of the default configuration, to limit collections by.
+static enum base_status default_peak(struct work *work, const struct bench_replay_limits *limits) {
+    if (work->default_peak != 0) return BASE_OK;
+    struct workload_replay_result result;
+    const struct bench_replay_setup setup = {
+        .plan = work->plan, .rules = work->rules, .config = "", .limits = *limits};
+    enum base_status status = bench_replay_observe(&setup, &result);
+    if (status != BASE_OK) return status;
+    work->default_peak = result.peak_reserved_bytes;
+    workload_replay_result_deinit(&result);
+    return BASE_OK;
+}
+
+static enum base_status observe(struct work *work, const struct base_config *config) {
+    struct job *job = work->job;
+    struct bench_replay_limits limits =
+        bench_replay_limits_of(work->trace, job->common.capacity, fraction);
+    const bool recorded = bench_replay_config_is_recorded(work->trace, config->text, &limits);
+    enum base_status status = BASE_OK;
+    if (!recorded && bench_replay_config_needs_limit(config->text, &limits)) {
+        status = default_peak(work, &limits);
+        if (status != BASE_OK) return status;
+        bench_replay_limit_collection(&limits, work->default_peak);
+    }
+    const struct bench_replay_outcome texts = {.trace = work->name,
+                                               .source = work->trace->source,
+                                               .rules = (char *)(uintptr_t)work->rules,
+                                               .rules_assumed = work->rules_assumed,
+                                               .config_name = (char *)(uintptr_t)config->name,
+                                               .config = (char *)(uintptr_t)config->text,
+                                               .recorded = recorded,
+                                               .limits = limits};
+    struct bench_replay_outcome *outcome;
+    status = bench_replay_outcome_add(&job->outcomes, &texts, &outcome);
+    if (status != BASE_OK) return status;
+    const struct bench_replay_setup setup = setup_of(work, outcome);
+    status = bench_replay_observe(&setup, &outcome->result);
+    if (status != BASE_OK) bench_replay_outcome_drop(&job->outcomes);
+    return status;
+}
+
+// A configuration that this trace cannot have is left out with a line; anything else ends the work.
+static enum base_status observe_or_skip(struct work *work, const struct base_config *config) {
+    enum base_status status = observe(work, config);
+    if (status != BASE_INVALID_CONFIG && status != BASE_UNSUPPORTED) return status;
+    fprintf(stderr, "replay: %s: %s is left out: %s\n", work->name, config->name,
+            base_status_message());
+    return BASE_OK;
+}
+
+static enum base_status observe_all(struct work *work) {
+    const struct job *job = work->job;
+    const struct bench_replay_limits limits =
+        bench_replay_limits_of(work->trace, job->common.capacity, fraction);
+    const struct base_config recorded = {
+        .name = "recorded",
+        .text = work->trace->settings.config != NULL ? work->trace->settings.config : ""};
+    bool has_recorded = false;
+    for (int i = 0; i < job->config_count; i++)
+        has_recorded |=
+            bench_replay_config_is_recorded(work->trace, job->configs[i].text, &limits) ||
+            strcmp(job->configs[i].name, recorded.name) == 0;
+    enum base_status status = has_recorded ? BASE_OK : observe_or_skip(work, &recorded);
+    for (int i = 0; i < job->config_count && status == BASE_OK; i++)
+        status = observe_or_skip(work, &job->configs[i]);
+    return status;
+}
+
+//--------------------------------------------------------------------------------------------------
+// The timed passes.
+
+static void count_memory(struct bench_state *state, const struct bench_replay_outcome *outcome) {
+    const struct workload_replay_result *result = &outcome->result;
+    const struct allocator_stats *stats = &result->stats;
+    bench_counter(state, "peak_reserved_bytes", (double)result->peak_reserved_bytes);
+    bench_counter(state, "peak_allocated_bytes", (double)result->peak_allocated_bytes);
+    bench_counter(state, "peak_active_bytes", (double)result->peak_active_bytes);
+    bench_counter(state, "peak_requested_bytes", (double)result->peak_requested_bytes);
+    bench_counter(state, "final_reserved_bytes",
+                  (double)stats->reserved_bytes[ALLOCATOR_STAT_ALL].current);
+    bench_counter(state, "final_allocated_bytes",
+                  (double)stats->allocated_bytes[ALLOCATOR_STAT_ALL].current);
+    bench_counter(state, "fragmentation", result->fragmentation);
+    bench_counter(state, "segments_peak", (double)stats->segment[ALLOCATOR_STAT_ALL].peak);
+    bench_counter(state, "segments_final", (double)stats->segment[ALLOCATOR_STAT_ALL].current);
+    bench_counter(state, "device_mallocs", (double)result->device_malloc_count);
+    bench_counter(state, "device_frees", (double)result->device_free_count);
+    bench_counter(state, "retries", (double)stats->num_alloc_retries);
+    bench_counter(state, "ooms", (double)stats->num_ooms);
+    bench_counter(state, "out_of_memory", result->out_of_memory);
+    if (result->out_of_memory)
+        bench_counter(state, "out_of_memory_event", (double)result->out_of_memory_event);
+    bench_counter(state, "start_assumed", result->start_assumed);
+    bench_counter(state, "capacity_bytes",
+                  outcome->limits.capacity_known ? (double)outcome->limits.capacity_bytes : 0);
+    bench_counter(state, "memory_fraction", outcome->limits.fraction);
+    if (result->self_check.checked)
+        bench_counter(state, "self_check", bench_replay_share_equal(&result->self_check));
+}
+
+static void time_case(struct bench_state *state, void *argument) {
+    const struct timed_case *timed = argument;
+    const struct bench_replay_outcome *outcome = &timed->work->job->outcomes.items[timed->outcome];
+    const struct bench_replay_setup setup = setup_of(timed->work, outcome);
+    uint64_t count, event_count = 0;
+    double total_s = 0;
+    while (bench_batch_begin(state, &count)) {
+        for (uint64_t i = 0; i < count; i++) {
+            struct workload_replay_time time;
+            if (bench_replay_time(&setup, &time) != BASE_OK) {
+                bench_fail(state, "%s", base_status_message());
+                return;
+            }
+            event_count += time.event_count;
+            total_s += time.total_s;
+        }
+        bench_time_add(state, total_s);
+    }
+    bench_label(state, outcome->config);
+    bench_counter(state, "events", (double)outcome->result.event_count);
+    bench_counter(state, "ns_per_event",
+                  event_count == 0 ? 0 : total_s * 1e9 / (double)event_count);
+    count_memory(state, outcome);
+}
+
+static void benchmark_name(const struct bench_replay_outcome *outcome, char name[2 * NAME_SIZE]) {
+    (void)snprintf(name, 2 * NAME_SIZE, "replay/%s/%s", outcome->trace, outcome->config_name);
+}
+
+// Measures all outcomes of this trace; on success their results are part of the job's.
+static enum base_status time_all(struct work *work) {
+    struct job *job = work->job;
+    const size_t count = job->outcomes.count - work->outcome_first;
+    char name[2 * NAME_SIZE];
+    if (count == 0) return BASE_OK;
+    struct timed_case *cases = calloc(count, sizeof *cases);
+    if (cases == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "no memory for %zu benchmarks", count);
+    bench_unregister_all();
+    for (size_t i = 0; i < count; i++) {
+        cases[i] = (struct timed_case){.work = work, .outcome = work->outcome_first + i};
+        benchmark_name(&job->outcomes.items[cases[i].outcome], name);
+        bench_register_manual(name, time_case, &cases[i]);
+    }
+    const struct bench_options run = {.min_time_s = MIN_TIME_S,
+                                      .rounds = job->common.quick ? 1 : ROUND_COUNT,
+                                      .iterations = job->common.quick ? 1 : 0,
+                                      .progress_label = work->name};
+    struct bench_results *results = NULL;
+    enum base_status status = bench_run(&run, &results);
+    for (size_t i = 0; i < count && status == BASE_OK; i++) {
+        struct bench_replay_outcome *outcome = &job->outcomes.items[cases[i].outcome];
+        benchmark_name(outcome, name);
+        const size_t index = bench_results_find(results, name);
+        if (index != SIZE_MAX)
+            (void)bench_results_counter_get(results, index, "ns_per_event", &outcome->ns_per_event);
+    }
+    if (status == BASE_OK && job->results == NULL)
+        job->results = results;
+    else if (status == BASE_OK)
+        bench_results_append(job->results, results);
+    free(cases);
+    return status;
+}
+
+//--------------------------------------------------------------------------------------------------
+// Traces and files.
+
+static bool name_is_taken(const struct job *job, const char *name) {
+    for (size_t i = 0; i < job->outcomes.count; i++)
+        if (strcmp(job->outcomes.items[i].trace, name) == 0) return true;
+    return false;
+}
+
+// The trace's name, with the device if several have a history, and a number if it is taken.
+static void choose_name(struct work *work, int device, bool several) {
+    char base[NAME_SIZE - 64];
+    (void)snprintf(base, sizeof base, "%.*s", (int)sizeof base - 1, work->trace->name);
+    if (several)
+        (void)snprintf(work->name, NAME_SIZE, "%s-device%d", base, device);
+    else
+        (void)snprintf(work->name, NAME_SIZE, "%s", base);
+    const size_t length = strlen(work->name);
+    for (int number = 2; name_is_taken(work->job, work->name); number++)
+        (void)snprintf(work->name + length, NAME_SIZE - length, "-%d", number);
+}
+
+static void leave_out(struct job *job, const char *path) {
+    // A reader's sentence begins with the path already.
+    const char *message = base_status_message();
+    const bool named = strncmp(message, path, strlen(path)) == 0;
+    fprintf(stderr, "replay: %s%s%s\n", named ? "" : path, named ? "" : ": ", message);
+    job->unreadable = true;
+}
+
+static enum base_status replay_device(struct job *job, const struct trace *trace, int device,
+                                      bool several, const char *path) {
+    struct work work = {.job = job, .trace = trace, .outcome_first = job->outcomes.count};
+    if (workload_replay_plan_create(trace, device, &work.plan) != BASE_OK) {
+        leave_out(job, path);
+        return BASE_OK;
+    }
+    choose_name(&work, device, several);
+    work.rules = trace_rules_version(trace, &work.rules_assumed);
+    enum base_status status = observe_all(&work);
+    if (status == BASE_OK) status = time_all(&work);
+    const size_t count = job->outcomes.count - work.outcome_first;
+    bench_replay_rank(job->outcomes.items + work.outcome_first, count);
+    if (!job->common.format_json && count > 0)
+        bench_replay_print_table(stdout, job->outcomes.items + work.outcome_first, count);
+    (void)fflush(stdout);
+    workload_replay_plan_destroy(work.plan);
+    return status;
+}
+
+static enum base_status replay_file(struct job *job, const char *path) {
+    struct trace *trace;
+    if (trace_read(path, &(struct trace_read_options){.no_stacks = true}, &trace) != BASE_OK) {
+        leave_out(job, path);
+        return BASE_OK;
+    }
+    unsigned histories = 0;
+    for (uint32_t i = 0; i < trace->device_count; i++)
+        histories += trace->device_event_first[i + 1] > trace->device_event_first[i];
+    enum base_status status = BASE_OK;
+    for (int device = 0; device < (int)trace->device_count && status == BASE_OK; device++) {
+        const bool has_history =
+            trace->device_event_first[device + 1] > trace->device_event_first[device];
+        // A file without any history is asked for its first device, to say so.
+        if (has_history || (histories == 0 && device == 0))
+            status = replay_device(job, trace, device, histories > 1, path);
+    }
+    if (trace->device_count == 0 && status == BASE_OK) {
+        (void)base_status_set(BASE_FORMAT, "holds no device");
+        leave_out(job, path);
+    }
+    trace_destroy(trace);
+    return status;
+}
+
+//--------------------------------------------------------------------------------------------------
+// The program.
+
+static const char *const file_names[] = {"replay.json", "replay_memory.json", NULL};
+
+static enum base_status save(const struct job *job) {
+    char path[4400];
+    if (job->folder == NULL || job->outcomes.count == 0) return BASE_OK;
+    (void)snprintf(path, sizeof path, "%s/replay_memory.json", job->folder);
+    enum base_status status = bench_replay_memory_write(&job->outcomes, &job->context, path);
+    if (status != BASE_OK || job->results == NULL) return status;
+    (void)snprintf(path, sizeof path, "%s/replay.json", job->folder);
+    return bench_results_write(job->results, path);
+}
+
+static enum base_status check_limits(const struct base_common *common) {
+    if (fraction != -1 && !(fraction > 0 && fraction <= 1))
+        base_options_usage_error(&program, "--fraction %g: want a number above 0 up to 1",
+                                 fraction);
+#ifdef TIDEMARK_SIMULATOR
+    const uint64_t capacity =
+        common->capacity != 0 ? common->capacity : BENCH_REPLAY_CAPACITY_UNLIMITED;
+    return sim_configure(
+        &(struct sim_options){.capacity_bytes = capacity, .numerics = SIM_NUMERICS_OFF});
+#else
+    if (common->capacity != 0)
+        base_options_usage_error(
+            &program, "--capacity needs the simulator; a GPU has the memory that it has");
+    const cudaError_t error = cudaSetDevice(0);
+    if (error != cudaSuccess)
+        return base_status_set(BASE_ENVIRONMENT, "no usable GPU: %s", cudaGetErrorString(error));
+    return BASE_OK;
+#endif
+}
+
+static enum base_status prepare(struct job *job) {
+    enum base_status status = check_limits(&job->common);
+    if (status == BASE_OK)
+        status = bench_replay_configs_check(job->common.configs, job->common.config_count);
+    if (status != BASE_OK) return status;
+    job->configs = job->common.configs;
+    job->config_count = job->common.config_count;
+    if (job->config_count == 0) job->configs = bench_replay_configs_default(&job->config_count);
+    if (job->common.out != NULL) {
+        status = bench_result_folder_make(job->common.out, file_names, &job->folder);
+        if (status != BASE_OK) return base_status_prefix(status, "--out");
+        if (strcmp(job->folder, job->common.out) != 0)
+            fprintf(stderr, "replay: %s holds results already; writing to %s\n", job->common.out,
+                    job->folder);
+    }
+    int cpu = -1;
+    if (bench_pin_thread(0, &cpu) != BASE_OK)
+        fprintf(stderr, "replay: %s\n", base_status_message());
+    bench_context_collect(
+        &(struct bench_context_options){.seed = job->common.seed, .pinned_cpu = cpu},
+        &job->context);
+    bench_context_apply(&job->context);
+    return BASE_OK;
+}
+
+static enum base_status run(struct job *job) {
+    enum base_status status = prepare(job);
+    for (int i = 0; i < job->common.argument_count && status == BASE_OK; i++) {
+        if (base_interrupted()) status = base_status_set(BASE_INTERRUPTED, "interrupted");
+        if (status == BASE_OK) status = replay_file(job, job->common.arguments[i]);
+    }
+    if (status != BASE_OK && status != BASE_INTERRUPTED) return status;
+    const enum base_status saved = save(job);
+    if (saved != BASE_OK) return saved;
+    if (status == BASE_OK && job->common.format_json)
+        status = bench_replay_print_json(stdout, &job->outcomes);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    struct job job = {.common = BASE_COMMON_DEFAULTS};
+    base_options_parse(&program, argc, argv, &job.common);
+    base_interrupt_install();
+    const enum base_status status = run(&job);
+    int code = job.unreadable ? base_status_exit_code(BASE_FORMAT) : 0;
+    if (status == BASE_INTERRUPTED) {
+        fprintf(stderr, "replay: interrupted; %zu replays are complete\n", job.outcomes.count);
+        code = base_interrupt_exit_code();
+    } else if (status != BASE_OK) {
+        fprintf(stderr, "replay: %s\n", base_status_message());
+        code = base_status_exit_code(status);
+    }
+    bench_replay_outcomes_deinit(&job.outcomes);
+    bench_results_destroy(job.results);
+    free(job.common.configs);
+    free(job.folder);
+    return code;
+}
