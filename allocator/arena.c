@@ -1,0 +1,79 @@
+// See arena.h. A range is reserved without access and opened step by step, so that a limit on memory that counts
+// what a process could touch sees only what is in use.
+#include "allocator/arena.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define COMMIT_STEP_BYTES ((size_t)1 << 20)
+
+enum base_status cca__arena_init(struct cca__arena *arena, const char *item_name, size_t item_bytes, uint32_t capacity) {
+    void *const base =
+        mmap(NULL, item_bytes * capacity, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return base_status_set(BASE_HOST_MEMORY, "cannot reserve %zu bytes of addresses for %u %s", item_bytes * capacity,
+                               capacity, item_name);
+    *arena = (struct cca__arena){
+        .base = base, .item_name = item_name, .item_bytes = item_bytes, .capacity = capacity, .used = 1};
+    cca__lock_init(&arena->lock);
+    return BASE_OK;
+}
+
+void cca__arena_deinit(struct cca__arena *arena) {
+    if (arena->base == NULL) return;
+    BASE_CHECK_EQ(munmap(arena->base, arena->item_bytes * arena->capacity), 0);
+    cca__lock_deinit(&arena->lock);
+    free(arena->given_back);
+    *arena = (struct cca__arena){0};
+}
+
+// The stack must never grow when an item is given back, so it has room for every item in use.
+static enum base_status grow(struct cca__arena *arena) {
+    if (arena->used == arena->capacity)
+        return base_status_set(BASE_LIMIT, "more than %u %s", arena->capacity - 1, arena->item_name);
+    if (arena->used >= arena->given_back_capacity) {
+        const uint32_t capacity = arena->given_back_capacity < 64 ? 64 : 2 * arena->given_back_capacity;
+        uint32_t *const given_back = realloc(arena->given_back, capacity * sizeof *given_back);
+        if (given_back == NULL)
+            return base_status_set(BASE_HOST_MEMORY, "out of host memory for %u %s", arena->used, arena->item_name);
+        arena->given_back = given_back;
+        arena->given_back_capacity = capacity;
+    }
+    const size_t needed = ((size_t)arena->used + 1) * arena->item_bytes;
+    if (needed > arena->committed_bytes) {
+        const size_t all = arena->item_bytes * arena->capacity;
+        size_t committed = (needed + COMMIT_STEP_BYTES - 1) / COMMIT_STEP_BYTES * COMMIT_STEP_BYTES;
+        if (committed > all) committed = all;
+        if (mprotect(arena->base, committed, PROT_READ | PROT_WRITE) != 0)
+            return base_status_set(BASE_HOST_MEMORY, "out of host memory for %u %s", arena->used, arena->item_name);
+        arena->committed_bytes = committed;
+    }
+    return BASE_OK;
+}
+
+enum base_status cca__arena_take(struct cca__arena *arena, uint32_t *item) {
+    enum base_status status = BASE_OK;
+    cca__lock_take(&arena->lock);
+    if (arena->given_back_count > 0) {
+        *item = arena->given_back[--arena->given_back_count];
+    } else {
+        status = grow(arena);
+        if (status == BASE_OK) *item = arena->used++;
+    }
+    if (status == BASE_OK) ++arena->live;
+    cca__lock_release(&arena->lock);
+    return status;
+}
+
+void cca__arena_give_back(struct cca__arena *arena, uint32_t item) {
+    cca__lock_take(&arena->lock);
+    BASE_CHECK_GT(arena->live, 0);
+    arena->given_back[arena->given_back_count++] = item;
+    if (--arena->live == 0 && arena->used > 1) {
+        // Advice only: if the kernel refuses, the memory stays and is used again.
+        (void)madvise(arena->base, arena->committed_bytes, MADV_DONTNEED);
+        arena->given_back_count = 0;
+        arena->used = 1;
+    }
+    cca__lock_release(&arena->lock);
+}

@@ -1,0 +1,369 @@
+// The caching allocator's face: what allocator.h and cca.h promise, in terms of the files beside this one. The order of locks is
+// in core.h. A hit: find device and stream without a lock, take the stream's lock, find a block, hand it out.
+#include "allocator/cca.h"
+
+#include "allocator/device.h"
+#include "allocator/out_of_memory.h"
+#include "allocator/pool.h"
+#include "allocator/segment.h"
+#include "allocator/snapshot.h"
+#include "allocator/stream_use.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+//------------------------------------------------------------------------------------------------------
+// Requests.
+
+static enum base_status caching_malloc(struct allocator *allocator, int ordinal, size_t size, cudaStream_t handle,
+                                       void **pointer) {
+    struct cca *const cca = cca__of(allocator);
+    if (__builtin_expect(size - 1 >= CCA_REQUEST_LIMIT - 1, 0)) {
+        if (size != 0)
+            return base_status_set(BASE_OUT_OF_MEMORY, "CUDA out of memory. Tried to allocate more than 1EB memory.");
+        *pointer = NULL;
+        return BASE_OK;
+    }
+    struct cca__device *device;
+    struct cca__stream *stream;
+    enum base_status status = cca__device_get(cca, ordinal, &device);
+    if (status != BASE_OK) return status;
+    status = cca__stream_get(device, handle, &stream);
+    if (status != BASE_OK) return status;
+    if (__builtin_expect(atomic_load_explicit(&device->pending_events, memory_order_relaxed) != 0, 0)) {
+        status = cca__poll_pending(device);
+        if (status != BASE_OK) return status;
+    }
+
+    bool over_limit = false;
+    cca__lock_take(&stream->lock);
+    const size_t rounded = cca__round_size(&cca->config.sizes, size);
+    struct cca__pool *const pool = &stream->pools[rounded <= CCA_SMALL_LIMIT ? CCA__POOL_SMALL : CCA__POOL_LARGE];
+    if (__builtin_expect(device->counts_requests, 0) && !pool->is_small)
+        atomic_fetch_add_explicit(&device->large_searches, 1, memory_order_relaxed);
+    const uint32_t number = cca__pool_find_locked(cca, pool, rounded);
+    if (number == 0) {
+        cca__lock_release(&stream->lock);
+        return cca__grow(stream, rounded, size, pointer);
+    }
+    const uint64_t address = cca__block_at(cca, number)->address;
+    status = cca__pool_hand_out_locked(cca, pool, number, rounded, size, true, &over_limit);
+    cca__lock_release(&stream->lock);
+    if (__builtin_expect(over_limit, 0)) cca__stats_meet(stream);
+    if (__builtin_expect(status == BASE_OK, 1)) *pointer = (void *)(uintptr_t)address;
+    return status;
+}
+
+static enum base_status caching_free(struct allocator *allocator, void *pointer) {
+    struct cca *const cca = cca__of(allocator);
+    if (pointer == NULL) return BASE_OK;
+    const uint32_t number = cca__block_lookup(cca, pointer);
+    struct cca__block *const block = cca__block_at(cca, number);
+    struct cca__pool *const pool = number != 0 ? cca__pool_at(cca, cca__block_pool(block)) : NULL;
+    if (__builtin_expect(pool == NULL, 0)) return cca__pointer_invalid(cca, pointer);
+    struct cca__stream *const stream = pool->stream;
+
+    bool over_limit = false;
+    cca__lock_take(&stream->lock);
+    if (__builtin_expect(!cca__block_is_handed_out(block, pool, pointer), 0)) {
+        cca__lock_release(&stream->lock);
+        return cca__pointer_invalid(cca, pointer);
+    }
+    if (__builtin_expect(block->uses != 0, 0)) {
+        cca__lock_release(&stream->lock);
+        return cca__free_used(stream, pointer, number);
+    }
+    if (__builtin_expect(block->size >= cca->config.sizes.max_split_size, 0)) cca__count_oversize(stream->device, -1);
+    if (__builtin_expect(cca->observer.event != NULL, 0)) cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
+    cca__pool_free_locked(cca, pool, number, &over_limit);
+    cca__lock_release(&stream->lock);
+    if (__builtin_expect(over_limit, 0)) cca__stats_meet(stream);
+    return BASE_OK;
+}
+
+// Finds the handed-out block at POINTER and returns with its stream locked.
+static enum base_status lock_block(struct cca *cca, const void *pointer, struct cca__pool **pool, struct cca__block **block) {
+    const uint32_t number = cca__block_lookup(cca, pointer);
+    *block = cca__block_at(cca, number);
+    *pool = number != 0 ? cca__pool_at(cca, cca__block_pool(*block)) : NULL;
+    if (*pool == NULL) return cca__pointer_invalid(cca, pointer);
+    cca__lock_take(&(*pool)->stream->lock);
+    if (cca__block_is_handed_out(*block, *pool, pointer)) return BASE_OK;
+    cca__lock_release(&(*pool)->stream->lock);
+    return cca__pointer_invalid(cca, pointer);
+}
+
+static enum base_status caching_record_stream(struct allocator *allocator, void *pointer, cudaStream_t handle) {
+    struct cca *const cca = cca__of(allocator);
+    if (pointer == NULL) return BASE_OK;
+    struct cca__pool *pool;
+    struct cca__block *block;
+    enum base_status status = lock_block(cca, pointer, &pool, &block);
+    if (status != BASE_OK) return status;
+    struct cca__device *const device = pool->stream->device;
+    const bool is_own = pool->stream->handle == handle;
+    cca__lock_release(&pool->stream->lock);
+    if (is_own) return BASE_OK;
+    // The using stream may be new, which takes locks that come before the block's.
+    struct cca__stream *user;
+    status = cca__stream_get(device, handle, &user);
+    if (status == BASE_OK) status = lock_block(cca, pointer, &pool, &block);
+    if (status != BASE_OK) return status;
+    status = cca__use_add_locked(cca, block, user);
+    cca__lock_release(&pool->stream->lock);
+    return status;
+}
+
+static enum base_status caching_empty_cache(struct allocator *allocator) {
+    struct cca *const cca = cca__of(allocator);
+    enum base_status status = BASE_OK;
+    for (int ordinal = 0; ordinal < CCA__DEVICES_MAX && status == BASE_OK; ++ordinal) {
+        struct cca__device *const device = atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
+        if (device == NULL) continue;
+        cca__lock_take(&device->growth_lock);
+        cca__observe(cca, &(struct allocator_event){.action = ALLOCATOR_EMPTY_CACHE, .device = ordinal});
+        status = cca__release_all_locked(device);
+        cca__lock_release(&device->growth_lock);
+    }
+    return status;
+}
+
+//------------------------------------------------------------------------------------------------------
+// Queries.
+
+static enum base_status caching_base_allocation(struct allocator *allocator, const void *pointer, void **base, size_t *size) {
+    struct cca *const cca = cca__of(allocator);
+    struct cca__pool *pool;
+    struct cca__block *block;
+    const enum base_status status = lock_block(cca, pointer, &pool, &block);
+    if (status != BASE_OK) return status;
+    const struct cca__segment *const segment = &cca->segments[block->segment];
+    *base = (void *)(uintptr_t)segment->address;
+    *size = segment->size;
+    cca__lock_release(&pool->stream->lock);
+    return BASE_OK;
+}
+
+static enum base_status caching_largest_block(struct allocator *allocator, int ordinal, size_t *size) {
+    struct cca *const cca = cca__of(allocator);
+    struct cca__device *device;
+    enum base_status status = cca__device_get(cca, ordinal, &device);
+    if (status != BASE_OK) return status;
+    struct cca__device_scope scope;
+    status = cca__device_scope_begin(&scope, ordinal);
+    if (status != BASE_OK) return status;
+    size_t largest, total;
+    const cudaError_t error = cudaMemGetInfo(&largest, &total);
+    cca__device_scope_end(&scope);
+    if (error != cudaSuccess) return cca__cuda_failed(error, "cudaMemGetInfo on device %d", ordinal);
+    cca__lock_take(&device->growth_lock);
+    cca__streams_lock_all(device);
+    for (size_t index = 0; index < device->stream_count; ++index)
+        for (int kind = 0; kind < 2; ++kind) {
+            struct cca__pool *const pool = &device->by_handle[index]->pools[kind];
+            const uint32_t number = cca__free_index_previous(&pool->index, cca->blocks, 0);
+            if (number != 0 && cca__block_at(cca, number)->size > largest) largest = cca__block_at(cca, number)->size;
+        }
+    cca__streams_unlock_all(device);
+    cca__lock_release(&device->growth_lock);
+    *size = largest;
+    return BASE_OK;
+}
+
+// Runs BODY with the device's growth lock and the locks of all its streams.
+static enum base_status with_device(struct allocator *allocator, int ordinal, void (*body)(struct cca__device *, void *),
+                                    void *argument) {
+    struct cca__device *device;
+    const enum base_status status = cca__device_get(cca__of(allocator), ordinal, &device);
+    if (status != BASE_OK) return status;
+    cca__lock_take(&device->growth_lock);
+    cca__streams_lock_all(device);
+    body(device, argument);
+    cca__streams_unlock_all(device);
+    cca__lock_release(&device->growth_lock);
+    return BASE_OK;
+}
+
+static void read_stats(struct cca__device *device, void *stats) { cca__stats_read_locked(device, stats); }
+static void reset_peak(struct cca__device *device, void *unused) {
+    (void)unused;
+    cca__stats_reset_peak_locked(device);
+}
+static void reset_accumulated(struct cca__device *device, void *unused) {
+    (void)unused;
+    cca__stats_reset_accumulated_locked(device);
+}
+
+static enum base_status caching_stats(struct allocator *allocator, int ordinal, struct allocator_stats *stats) {
+    return with_device(allocator, ordinal, read_stats, stats);
+}
+static enum base_status caching_reset_peak_stats(struct allocator *allocator, int ordinal) {
+    return with_device(allocator, ordinal, reset_peak, NULL);
+}
+static enum base_status caching_reset_accumulated_stats(struct allocator *allocator, int ordinal) {
+    return with_device(allocator, ordinal, reset_accumulated, NULL);
+}
+
+static enum base_status caching_snapshot(struct allocator *allocator, struct allocator_snapshot *snapshot) {
+    return cca__snapshot(cca__of(allocator), snapshot);
+}
+
+//------------------------------------------------------------------------------------------------------
+// Settings.
+
+static enum base_status caching_set_observer(struct allocator *allocator, const struct allocator_observer *observer) {
+    cca__of(allocator)->observer = observer != NULL ? *observer : (struct allocator_observer){0};
+    return BASE_OK;
+}
+
+enum base_status cca_set_out_of_memory_observer(struct allocator *allocator,
+                                                const struct cca_out_of_memory_observer *observer) {
+    cca__of(allocator)->out_of_memory_observer = observer != NULL ? *observer : (struct cca_out_of_memory_observer){0};
+    return BASE_OK;
+}
+
+enum base_status cca_config_check(const char *config) {
+    struct cca__config parsed;
+    cca__config_init(&parsed);
+    return cca__config_apply(&parsed, config);
+}
+
+// Every lock of every device that settings are read under.
+static void lock_devices(struct cca *cca, bool take) {
+    for (int ordinal = 0; ordinal < CCA__DEVICES_MAX; ++ordinal) {
+        struct cca__device *const device = atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
+        if (device == NULL) continue;
+        if (take) {
+            cca__lock_take(&device->growth_lock);
+            cca__lock_take(&device->events_lock);
+            cca__streams_lock_all(device);
+        } else {
+            cca__device_update_settings_locked(device);
+            cca__streams_unlock_all(device);
+            cca__lock_release(&device->events_lock);
+            cca__lock_release(&device->growth_lock);
+        }
+    }
+}
+
+enum base_status cca_set_config(struct allocator *allocator, const char *config) {
+    struct cca *const cca = cca__of(allocator);
+    cca__lock_take(&cca->settings_lock);
+    struct cca__config changed = cca->config;
+    const enum base_status status = cca__config_apply(&changed, config);
+    // What was applied before an error stays, as in PyTorch.
+    lock_devices(cca, true);
+    cca->config = changed;
+    lock_devices(cca, false);
+    cca__lock_release(&cca->settings_lock);
+    return status;
+}
+
+static void set_fraction(struct cca__device *device, void *fraction) {
+    cca__device_set_fraction_locked(device, *(const double *)fraction);
+}
+
+enum base_status cca_set_memory_fraction(struct allocator *allocator, int ordinal, double fraction) {
+    if (!(fraction >= 0.0 && fraction <= 1.0))
+        return base_status_set(BASE_INVALID_VALUE, "invalid fraction:%g. Please set within [0, 1].", fraction);
+    return with_device(allocator, ordinal, set_fraction, &fraction);
+}
+
+static void read_fraction(struct cca__device *device, void *fraction) {
+    *(double *)fraction = device->limited ? (double)device->allowed_bytes / (double)device->total_bytes : 1.0;
+}
+
+enum base_status cca_memory_fraction(struct allocator *allocator, int ordinal, double *fraction) {
+    return with_device(allocator, ordinal, read_fraction, fraction);
+}
+
+enum base_status cca_round_size(struct allocator *allocator, size_t size, size_t *rounded, size_t *segment) {
+    struct cca *const cca = cca__of(allocator);
+    if (size == 0 || size >= CCA_REQUEST_LIMIT)
+        return base_status_set(BASE_INVALID_VALUE, "size %zu: only requests of 1 byte to 2^60 - 1 bytes are rounded", size);
+    cca__lock_take(&cca->settings_lock);
+    *rounded = cca__round_size(&cca->config.sizes, size);
+    *segment = cca__segment_size(&cca->config.sizes, *rounded);
+    cca__lock_release(&cca->settings_lock);
+    return BASE_OK;
+}
+
+//------------------------------------------------------------------------------------------------------
+// Life.
+
+static void destroy_metadata(struct cca *cca) {
+    cca__arena_deinit(&cca->block_chunks);
+    cca__arena_deinit(&cca->segment_records);
+    cca__arena_deinit(&cca->use_records);
+    cca__page_table_deinit(&cca->page_table);
+    cca__lock_deinit(&cca->settings_lock);
+    free(cca->pools);
+    free(cca);
+}
+
+static void caching_destroy(struct allocator *allocator) {
+    struct cca *const cca = cca__of(allocator);
+    for (int ordinal = 0; ordinal < CCA__DEVICES_MAX; ++ordinal) {
+        struct cca__device *const device = atomic_load(&cca->devices[ordinal]);
+        if (device != NULL) cca__device_destroy(device);
+    }
+    destroy_metadata(cca);
+}
+
+static const struct allocator_operations caching_operations = {
+    .name = "caching",
+    .malloc = caching_malloc,
+    .free = caching_free,
+    .record_stream = caching_record_stream,
+    .empty_cache = caching_empty_cache,
+    .base_allocation = caching_base_allocation,
+    .largest_block = caching_largest_block,
+    .stats = caching_stats,
+    .reset_peak_stats = caching_reset_peak_stats,
+    .reset_accumulated_stats = caching_reset_accumulated_stats,
+    .snapshot = caching_snapshot,
+    .set_observer = caching_set_observer,
+    .destroy = caching_destroy,
+};
+
+static enum base_status init_metadata(struct cca *cca) {
+    cca->pools = calloc(CCA__POOLS_MAX, sizeof cca->pools[0]);
+    if (cca->pools == NULL) return base_status_set(BASE_HOST_MEMORY, "out of host memory for an allocator");
+    cca->pool_count = 1;
+    enum base_status status = cca__arena_init(&cca->block_chunks, "chunks of blocks",
+                                              CCA__BLOCK_CHUNK * sizeof(struct cca__block), CCA__BLOCK_CHUNKS_MAX);
+    if (status == BASE_OK)
+        status = cca__arena_init(&cca->segment_records, "segments", sizeof(struct cca__segment), CCA__SEGMENTS_MAX);
+    if (status == BASE_OK)
+        status = cca__arena_init(&cca->use_records, "blocks in use by several streams", sizeof(struct cca__use_record),
+                                 CCA__USE_RECORDS_MAX);
+    if (status == BASE_OK) status = cca__page_table_init(&cca->page_table);
+    cca->blocks = (struct cca__block *)(void *)cca->block_chunks.base;
+    cca->segments = (struct cca__segment *)(void *)cca->segment_records.base;
+    return status;
+}
+
+enum base_status cca_allocator_create(const struct cca_options *options, struct allocator **allocator) {
+    struct cca__config config;
+    cca__config_init(&config);
+    enum base_status status = cca__config_apply(&config, options->config);
+    if (status != BASE_OK) return status;
+    const double fraction = options->fraction_set ? options->fraction : config.per_process_memory_fraction;
+    if (!(fraction >= 0.0 && fraction <= 1.0))
+        return base_status_set(BASE_INVALID_VALUE, "invalid fraction:%g. Please set within [0, 1].", fraction);
+    struct cca *const cca = calloc(1, sizeof *cca);
+    if (cca == NULL) return base_status_set(BASE_HOST_MEMORY, "out of host memory for an allocator");
+    cca->interface.operations = &caching_operations;
+    cca->config = config;
+    cca->fraction = fraction;
+    cca->max_split_size_at_creation =
+        config.sizes.max_split_size == CCA_UNLIMITED ? -1 : (int64_t)config.sizes.max_split_size;
+    cca__lock_init(&cca->settings_lock);
+    status = init_metadata(cca);
+    if (status != BASE_OK) {
+        destroy_metadata(cca);
+        return status;
+    }
+    *allocator = &cca->interface;
+    return BASE_OK;
+}

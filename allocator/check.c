@@ -1,0 +1,161 @@
+// cca_check: a walk over everything that aborts on the first broken invariant. Everything is computed anew from the blocks
+// and compared with what the fast path keeps.
+#include "allocator/device.h"
+#include "allocator/pool.h"
+#include "allocator/stream_use.h"
+
+#include <string.h>
+
+// What one pool's blocks add up to.
+struct tally {
+    int64_t active, active_bytes, pending, pending_bytes, requested, split_free, split_free_bytes;
+    size_t free_blocks, segments;
+    int64_t segment_bytes;
+    uint32_t blocks;
+};
+
+static void check_block(struct cca *cca, const struct cca__pool *pool, uint32_t segment_number, uint32_t number,
+                        struct tally *tally) {
+    const struct cca__block *const block = cca__block_at(cca, number);
+    BASE_CHECK_EQ(cca__block_pool(block), pool->number);
+    BASE_CHECK_EQ(block->segment, segment_number);
+    BASE_CHECK_EQ(block->size % CCA_MIN_BLOCK, 0);
+    BASE_CHECK_GT(block->size, 0);
+    BASE_CHECK_EQ(block->uses != 0 && block->state == CCA__BLOCK_FREE, 0);
+    ++tally->blocks;
+    if (block->state == CCA__BLOCK_FREE) {
+        ++tally->free_blocks;
+        if (!cca__block_is_alone(block)) {
+            ++tally->split_free;
+            tally->split_free_bytes += (int64_t)block->size;
+        }
+        if (block->next != 0) BASE_CHECK_NE(cca__block_at(cca, block->next)->state, CCA__BLOCK_FREE);
+        return;
+    }
+    BASE_CHECK(block->state == CCA__BLOCK_ALLOCATED || block->state == CCA__BLOCK_PENDING);
+    BASE_CHECK_EQ(cca__block_lookup(cca, (void *)(uintptr_t)block->address), number);
+    BASE_CHECK_LE(block->requested, block->size);
+    ++tally->active;
+    tally->active_bytes += (int64_t)block->size;
+    tally->requested += (int64_t)block->requested;
+    if (block->state == CCA__BLOCK_PENDING) {
+        ++tally->pending;
+        tally->pending_bytes += (int64_t)block->size;
+    }
+}
+
+// The blocks of a segment tile it.
+static void check_segment(struct cca *cca, const struct cca__pool *pool, uint32_t segment_number, struct tally *tally) {
+    const struct cca__segment *const segment = &cca->segments[segment_number];
+    uint64_t address = segment->address;
+    uint32_t previous = 0;
+    for (uint32_t number = segment->first_block; number != 0; number = cca__block_at(cca, number)->next) {
+        const struct cca__block *const block = cca__block_at(cca, number);
+        BASE_CHECK_EQ(block->address, address);
+        BASE_CHECK_EQ(block->previous, previous);
+        check_block(cca, pool, segment_number, number, tally);
+        address += block->size;
+        previous = number;
+    }
+    BASE_CHECK_EQ(address, segment->address + segment->size);
+    ++tally->segments;
+    tally->segment_bytes += (int64_t)segment->size;
+}
+
+// The free index holds the pool's free blocks, in order, each findable.
+static void check_index(struct cca *cca, struct cca__pool *pool, const struct tally *tally) {
+    size_t count = 0;
+    uint32_t previous = 0;
+    for (uint32_t number = 0; (number = cca__free_index_next(&pool->index, cca->blocks, number)) != 0; previous = number) {
+        const struct cca__block *const block = cca__block_at(cca, number);
+        ++count;
+        BASE_CHECK_EQ(block->state, CCA__BLOCK_FREE);
+        BASE_CHECK_EQ(cca__block_pool(block), pool->number);
+        if (previous == 0) continue;
+        BASE_CHECK(cca__block_less(cca__block_at(cca, previous), block));
+        BASE_CHECK_EQ(cca__free_index_previous(&pool->index, cca->blocks, number), previous);
+    }
+    BASE_CHECK_EQ(count, tally->free_blocks);
+}
+
+static void check_ledger(const struct cca__pool *pool, const struct tally *tally) {
+    const struct cca__ledger *const ledger = &pool->ledger;
+    BASE_CHECK_EQ(cca__ledger_current(ledger, CCA__ACTIVE), tally->active);
+    BASE_CHECK_EQ(cca__ledger_current(ledger, CCA__ACTIVE_BYTES), tally->active_bytes);
+    BASE_CHECK_EQ(cca__ledger_current(ledger, CCA__ALLOCATION), tally->active - tally->pending);
+    BASE_CHECK_EQ(cca__ledger_current(ledger, CCA__ALLOCATED_BYTES), tally->active_bytes - tally->pending_bytes);
+    BASE_CHECK_EQ(cca__ledger_current(ledger, CCA__REQUESTED_BYTES), tally->requested);
+    BASE_CHECK_EQ(cca__ledger_current(ledger, CCA__INACTIVE_SPLIT), tally->split_free);
+    BASE_CHECK_EQ(cca__ledger_current(ledger, CCA__INACTIVE_SPLIT_BYTES), tally->split_free_bytes);
+}
+
+static void check_pool(struct cca *cca, struct cca__pool *pool, struct tally *tally) {
+    for (uint32_t number = pool->stream->first_segment; number != 0; number = cca->segments[number].next)
+        if (cca->segments[number].pool == pool->number) check_segment(cca, pool, number, tally);
+    check_index(cca, pool, tally);
+    check_ledger(pool, tally);
+}
+
+// No stream is beyond its limits, and together they stay below the peaks.
+static void check_limits(const struct cca__device *device) {
+    for (int family = 0; family < CCA__FAMILY_COUNT; ++family)
+        for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind) {
+            int64_t limits = 0;
+            for (size_t index = 0; index < device->stream_count; ++index)
+                limits += device->by_handle[index]->family_limit[family][kind];
+            BASE_CHECK_LE(limits, device->peak[family][kind]);
+        }
+}
+
+static uint64_t check_queue(struct cca *cca, const struct cca__event_queue *queue) {
+    for (size_t index = 0; index < queue->count; ++index) {
+        const uint32_t number = queue->entries[(queue->first + index) & (queue->capacity - 1)].block;
+        BASE_CHECK_EQ(cca__block_at(cca, number)->state, CCA__BLOCK_PENDING);
+        BASE_CHECK_NE(cca__block_at(cca, number)->uses, 0);
+    }
+    return queue->count;
+}
+
+static void check_device(struct cca *cca, struct cca__device *device) {
+    struct tally pools[2] = {{0}};
+    uint64_t pending_events = 0;
+    for (size_t index = 0; index < device->stream_count; ++index) {
+        struct cca__stream *const stream = device->by_handle[index];
+        uint32_t blocks = 0;
+        if (index > 0) BASE_CHECK_LT((uintptr_t)device->by_handle[index - 1]->handle, (uintptr_t)stream->handle);
+        for (int kind = 0; kind < 2; ++kind) {
+            struct tally tally = {0};
+            check_pool(cca, &stream->pools[kind], &tally);
+            blocks += tally.blocks;
+            pools[kind].segments += tally.segments;
+            pools[kind].segment_bytes += tally.segment_bytes;
+        }
+        BASE_CHECK_EQ(blocks, stream->unused_blocks.live);
+        pending_events += check_queue(cca, &stream->queue);
+    }
+    BASE_CHECK_EQ(pending_events, atomic_load_explicit(&device->pending_events, memory_order_relaxed));
+    check_limits(device);
+    const int kinds[2] = {[CCA__POOL_SMALL] = ALLOCATOR_STAT_SMALL_POOL, [CCA__POOL_LARGE] = ALLOCATOR_STAT_LARGE_POOL};
+    for (int kind = 0; kind < 2; ++kind) {
+        BASE_CHECK_EQ(device->segment[kinds[kind]].current, pools[kind].segments);
+        BASE_CHECK_EQ(device->reserved[kinds[kind]].current, pools[kind].segment_bytes);
+    }
+    BASE_CHECK_EQ(device->reserved[ALLOCATOR_STAT_ALL].current, pools[0].segment_bytes + pools[1].segment_bytes);
+    // More while another thread is in cudaMalloc with release_lock_on_cudamalloc.
+    BASE_CHECK_GE(device->reserved_bytes, (size_t)device->reserved[ALLOCATOR_STAT_ALL].current);
+}
+
+void cca_check(struct allocator *allocator) {
+    struct cca *const cca = cca__of(allocator);
+    for (int ordinal = 0; ordinal < CCA__DEVICES_MAX; ++ordinal) {
+        struct cca__device *const device = atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
+        if (device == NULL) continue;
+        cca__lock_take(&device->growth_lock);
+        cca__lock_take(&device->events_lock);
+        cca__streams_lock_all(device);
+        check_device(cca, device);
+        cca__streams_unlock_all(device);
+        cca__lock_release(&device->events_lock);
+        cca__lock_release(&device->growth_lock);
+    }
+}

@@ -1,0 +1,158 @@
+// The structures of the caching allocator and how they hang together.
+//
+//     cca ── device ── stream ── pool (small, large) ── free index ── blocks
+//      │        │         ├── lock, limits, stock of blocks, segments
+//      │        │         └── queue of events
+//      │        └── growth lock, totals, peaks
+//      └── settings, page table, arenas, pools by number
+//
+// Locks, in the order in which they are taken:
+//     1. settings_lock    cca: one change of settings, one new device or pool number at a time
+//     2. growth_lock      device: taking and returning segments, running out of memory, snapshots, new streams
+//     3. events_lock      device: the queues of events, the pool of events
+//     4. stream.lock      both pools of one stream; several of one device in order of creation
+//     5. leaves           arenas, page table levels, strays, tally_lock: nothing is taken under them
+// A cache hit takes its stream's lock, and the events lock first if some block of the device waits for events. No device
+// call is made under a stream's lock; under the events lock only queries and records of events.
+#ifndef TIDEMARK_ALLOCATOR_CORE_H
+#define TIDEMARK_ALLOCATOR_CORE_H
+
+#include "allocator/allocator.h"
+#include "allocator/block.h"
+#include "allocator/cca.h"
+#include "allocator/config.h"
+#include "allocator/free_index.h"
+#include "allocator/lock.h"
+#include "allocator/page_table.h"
+#include "allocator/stats.h"
+
+#define CCA__DEVICES_MAX 64
+#define CCA__POOLS_MAX 65536 // two a stream; number 0 is none
+#define CCA__POOL_SMALL 0
+#define CCA__POOL_LARGE 1
+
+// The blocks of one stream of one kind. Guarded by the stream's lock.
+struct cca__pool {
+    struct cca__ledger ledger;
+    struct cca__free_index index;
+    struct cca__stream *stream;
+    uint16_t number; // in cca.pools
+    bool is_small;
+};
+
+// Memory that one device call gave. Guarded by the stream's lock.
+struct cca__segment {
+    uint64_t address, size;
+    uint64_t registration;   // rises with each new segment of the allocator
+    uint32_t first_block;
+    uint32_t previous, next; // the stream's segments, in no order
+    uint32_t directory;      // of the page table, for a small segment; 0
+    uint16_t pool;
+};
+#define CCA__SEGMENTS_MAX ((uint32_t)1 << 22)
+
+struct cca__event_queue {
+    struct cca__queued_event {
+        cudaEvent_t event;
+        uint32_t block;
+    } *entries; // a ring
+    size_t first, count, capacity; // capacity: a power of two, or 0
+    uint64_t popped;               // entries taken out since the start
+};
+
+struct cca__stream {
+    struct cca__lock lock;
+    // Guarded by lock, to the next mark.
+    struct cca__pool pools[2];
+    struct cca__limits limits[ALLOCATOR_STAT_KIND_COUNT]; // what the fast path tests
+    struct cca__block_cache unused_blocks;
+    uint32_t first_segment;
+    int64_t family_limit[CCA__FAMILY_COUNT][ALLOCATOR_STAT_KIND_COUNT];
+    struct cca__stream *created_next; // the device's streams in order of creation; set under all their locks
+    // Never changes.
+    struct cca__device *device;
+    cudaStream_t handle;
+    // Guarded by the device's events lock: events recorded on this stream, oldest first.
+    struct cca__event_queue queue;
+};
+
+// Streams by handle: read without a lock, replaced by a larger copy when full. Old copies live as long as the device, since a
+// reader may still be in one.
+struct cca__stream_table {
+    struct cca__stream_table *older;
+    size_t capacity; // a power of two
+    _Atomic(struct cca__stream *) slots[];
+};
+
+struct cca__device {
+    struct cca *owner;
+    int ordinal;
+    size_t total_bytes; // of the device
+    struct cca__stream *first_created; // set once, before any hit
+    // Streams in order of their handles, in which PyTorch walks its sets. Written under growth_lock and events_lock.
+    struct cca__stream **by_handle;
+    size_t stream_count, stream_capacity;
+    _Atomic(struct cca__stream_table *) stream_table; // written under growth_lock
+    bool counts_requests; // gc may run: a fraction and a threshold are set. Written under the locks of all streams
+
+    struct cca__lock growth_lock; // guards, to the next mark:
+    size_t reserved_bytes;        // what counts against the fraction, a segment that is being taken included
+    size_t allowed_bytes;
+    bool limited;
+    struct allocator_stat segment[ALLOCATOR_STAT_KIND_COUNT], reserved[ALLOCATOR_STAT_KIND_COUNT];
+    struct allocator_stat oversize_segments;
+    int64_t num_alloc_retries, num_ooms, num_sync_all_streams, num_device_alloc, num_device_free;
+
+    // Searches in the large pool while gc may run, over all streams: the clock of garbage collection.
+    _Atomic uint32_t large_searches;
+
+    // Guarded by the stream's lock while the device has one stream, else by the locks of all streams.
+    int64_t peak[CCA__FAMILY_COUNT][ALLOCATOR_STAT_KIND_COUNT];
+    // Values of the counters when accumulated statistics were last reset. Guarded by the locks of all streams.
+    int64_t allocated_base[CCA__FAMILY_COUNT][ALLOCATOR_STAT_KIND_COUNT];
+    int64_t freed_base[CCA__FAMILY_COUNT][ALLOCATOR_STAT_KIND_COUNT];
+
+    struct cca__lock tally_lock;                // a leaf
+    struct allocator_stat oversize_allocations; // guarded by tally_lock
+
+    struct cca__lock events_lock;    // guards the streams' queues and, to the end:
+    _Atomic uint64_t pending_events; // in the queues; read without the lock to skip polling
+    cudaEvent_t *spare_events;
+    size_t spare_event_count, spare_event_capacity;
+};
+
+struct cca {
+    struct allocator interface; // first: the interface points to it
+    struct allocator_observer observer;
+    // Written under settings_lock and all locks of all devices; whoever holds any of these may read.
+    struct cca__config config;
+    struct cca__page_table page_table;
+    struct cca__block *blocks; // block_chunks' items
+    struct cca__segment *segments;
+    _Atomic(struct cca__pool *) *pools; // by number
+    _Atomic(struct cca__device *) devices[CCA__DEVICES_MAX];
+
+    struct cca__lock settings_lock;
+    uint32_t pool_count; // numbers used, 0 included; guarded by settings_lock
+    double fraction;     // what a new device starts with; 1: no limit
+    int64_t max_split_size_at_creation; // as statistics show it
+    struct cca_out_of_memory_observer out_of_memory_observer;
+
+    struct cca__arena block_chunks, segment_records, use_records;
+    _Atomic uint64_t registration;
+};
+
+static inline struct cca *cca__of(struct allocator *allocator) { return (struct cca *)(void *)allocator; }
+
+static inline struct cca__block *cca__block_at(const struct cca *cca, uint32_t number) { return &cca->blocks[number]; }
+
+static inline int cca__pool_kind(const struct cca__pool *pool) {
+    return pool->is_small ? ALLOCATOR_STAT_SMALL_POOL : ALLOCATOR_STAT_LARGE_POOL;
+}
+
+// Tells the observer, if there is one.
+static inline void cca__observe(const struct cca *cca, const struct allocator_event *event) {
+    if (__builtin_expect(cca->observer.event != NULL, 0)) cca->observer.event(cca->observer.context, event);
+}
+
+#endif

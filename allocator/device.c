@@ -1,0 +1,276 @@
+// Making of devices and streams: see device.h. A stream that was met once stays until the allocator is destroyed: its blocks
+// are its own, and its handle may be used again by the program.
+#include "allocator/device.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STREAM_TABLE_CAPACITY_FIRST 16
+
+enum base_status cca__cuda_failed(cudaError_t error, const char *format, ...) {
+    char call[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(call, sizeof call, format, arguments);
+    va_end(arguments);
+    (void)cudaGetLastError();
+    return base_status_set(BASE_CUDA, "%s failed: %s (%s)", call, cudaGetErrorName(error), cudaGetErrorString(error));
+}
+
+enum base_status cca__device_scope_begin(struct cca__device_scope *scope, int ordinal) {
+    cudaError_t error = cudaGetDevice(&scope->previous);
+    if (error != cudaSuccess) return cca__cuda_failed(error, "cudaGetDevice");
+    scope->ordinal = ordinal;
+    if (scope->previous == ordinal) return BASE_OK;
+    error = cudaSetDevice(ordinal);
+    return error == cudaSuccess ? BASE_OK : cca__cuda_failed(error, "cudaSetDevice(%d)", ordinal);
+}
+
+void cca__device_scope_end(const struct cca__device_scope *scope) {
+    // It was current before; if it cannot be made so again, the device is lost and the next call says it.
+    if (scope->previous != scope->ordinal && cudaSetDevice(scope->previous) != cudaSuccess) (void)cudaGetLastError();
+}
+
+//------------------------------------------------------------------------------------------------------
+// Streams.
+
+void cca__streams_lock_all(struct cca__device *device) {
+    // A stream is appended under the locks of all others, so whoever holds the last one sees the end.
+    for (struct cca__stream *stream = device->first_created; stream != NULL; stream = stream->created_next)
+        cca__lock_take(&stream->lock);
+}
+
+void cca__streams_unlock_all(struct cca__device *device) {
+    for (struct cca__stream *stream = device->first_created, *next; stream != NULL; stream = next) {
+        next = stream->created_next;
+        cca__lock_release(&stream->lock);
+    }
+}
+
+static struct cca__stream_table *stream_table_make(size_t capacity) {
+    struct cca__stream_table *const table = calloc(1, sizeof *table + capacity * sizeof table->slots[0]);
+    if (table != NULL) table->capacity = capacity;
+    return table;
+}
+
+static void stream_table_insert(struct cca__stream_table *table, struct cca__stream *stream) {
+    size_t place = cca__stream_place(stream->handle, table->capacity);
+    while (atomic_load_explicit(&table->slots[place], memory_order_relaxed) != NULL) place = (place + 1) & (table->capacity - 1);
+    atomic_store_explicit(&table->slots[place], stream, memory_order_release); // pairs with cca__stream_get
+}
+
+// Room for one more, so that publishing cannot fail.
+static enum base_status stream_table_reserve(struct cca__device *device) {
+    struct cca__stream_table *const table = atomic_load_explicit(&device->stream_table, memory_order_relaxed);
+    if (2 * (device->stream_count + 1) <= table->capacity) return BASE_OK;
+    struct cca__stream_table *const larger = stream_table_make(2 * table->capacity);
+    if (larger == NULL) return base_status_set(BASE_HOST_MEMORY, "out of host memory for a table of streams");
+    for (size_t index = 0; index < device->stream_count; ++index) stream_table_insert(larger, device->by_handle[index]);
+    larger->older = table;
+    atomic_store_explicit(&device->stream_table, larger, memory_order_release); // pairs with cca__stream_get
+    return BASE_OK;
+}
+
+static void stream_destroy(struct cca__stream *stream) {
+    if (stream == NULL) return;
+    for (int index = 0; index < 2; ++index) cca__free_index_deinit(&stream->pools[index].index);
+    cca__block_cache_deinit(&stream->unused_blocks);
+    free(stream->queue.entries);
+    cca__lock_deinit(&stream->lock);
+    free(stream);
+}
+
+// A stream that nobody else can see yet.
+static enum base_status stream_init(struct cca__device *device, cudaStream_t handle, struct cca__stream **made) {
+    // Streams start on lines of their own, so that threads on different streams do not share one.
+    struct cca__stream *const stream = aligned_alloc(128, (sizeof *stream + 127) / 128 * 128);
+    if (stream == NULL) return base_status_set(BASE_HOST_MEMORY, "out of host memory for a stream");
+    memset(stream, 0, sizeof *stream);
+    cca__lock_init(&stream->lock);
+    stream->device = device;
+    stream->handle = handle;
+    enum base_status status = BASE_OK;
+    for (int index = 0; index < 2 && status == BASE_OK; ++index) {
+        struct cca__pool *const pool = &stream->pools[index];
+        pool->stream = stream;
+        pool->is_small = index == CCA__POOL_SMALL;
+        status = cca__free_index_init(&pool->index, pool->is_small);
+    }
+    if (status != BASE_OK) {
+        stream_destroy(stream);
+        return status;
+    }
+    *made = stream;
+    return BASE_OK;
+}
+
+static enum base_status reserve_by_handle(struct cca__device *device) {
+    if (device->stream_count < device->stream_capacity) return BASE_OK;
+    const size_t capacity = device->stream_capacity == 0 ? 8 : 2 * device->stream_capacity;
+    struct cca__stream **const by_handle = realloc(device->by_handle, capacity * sizeof(struct cca__stream *));
+    if (by_handle == NULL) return base_status_set(BASE_HOST_MEMORY, "out of host memory for %zu streams", capacity);
+    device->by_handle = by_handle;
+    device->stream_capacity = capacity;
+    return BASE_OK;
+}
+
+static void insert_by_handle(struct cca__device *device, struct cca__stream *stream) {
+    size_t place = device->stream_count++;
+    for (; place > 0 && (uintptr_t)device->by_handle[place - 1]->handle > (uintptr_t)stream->handle; --place)
+        device->by_handle[place] = device->by_handle[place - 1];
+    device->by_handle[place] = stream;
+}
+
+static void append_created(struct cca__device *device, struct cca__stream *stream) {
+    if (device->first_created == NULL) {
+        device->first_created = stream;
+        return;
+    }
+    cca__streams_lock_all(device);
+    struct cca__stream *last = device->first_created;
+    while (last->created_next != NULL) last = last->created_next;
+    last->created_next = stream;
+    // The new stream was not locked: nobody can have it before it is in the table.
+    for (struct cca__stream *each = device->first_created; each != stream;) {
+        struct cca__stream *const next = each->created_next;
+        cca__lock_release(&each->lock);
+        each = next;
+    }
+}
+
+static struct cca__stream *find_by_handle(const struct cca__device *device, cudaStream_t handle) {
+    for (size_t index = 0; index < device->stream_count; ++index)
+        if (device->by_handle[index]->handle == handle) return device->by_handle[index];
+    return NULL;
+}
+
+static enum base_status add_stream_locked(struct cca__device *device, cudaStream_t handle, struct cca__stream **stream) {
+    struct cca *const cca = device->owner;
+    *stream = find_by_handle(device, handle);
+    if (*stream != NULL) return BASE_OK; // another thread was first
+    if (cca->pool_count + 2 > CCA__POOLS_MAX)
+        return base_status_set(BASE_LIMIT, "more than %d streams in one allocator", CCA__POOLS_MAX / 2 - 1);
+    enum base_status status = stream_table_reserve(device);
+    if (status == BASE_OK) status = reserve_by_handle(device);
+    if (status == BASE_OK) status = stream_init(device, handle, stream);
+    if (status != BASE_OK) return status;
+    for (int index = 0; index < 2; ++index) {
+        struct cca__pool *const pool = &(*stream)->pools[index];
+        pool->number = (uint16_t)cca->pool_count++;
+        atomic_store_explicit(&cca->pools[pool->number], pool, memory_order_release); // pairs with cca__pool_at
+    }
+    // It can be found, and so be used, only when it is on all lists.
+    append_created(device, *stream);
+    insert_by_handle(device, *stream);
+    stream_table_insert(atomic_load_explicit(&device->stream_table, memory_order_relaxed), *stream);
+    return BASE_OK;
+}
+
+enum base_status cca__stream_make(struct cca__device *device, cudaStream_t handle, struct cca__stream **stream) {
+    struct cca__stream *made = NULL;
+    cca__lock_take(&device->owner->settings_lock);
+    cca__lock_take(&device->growth_lock);
+    cca__lock_take(&device->events_lock);
+    const enum base_status status = add_stream_locked(device, handle, &made);
+    cca__lock_release(&device->events_lock);
+    cca__lock_release(&device->growth_lock);
+    cca__lock_release(&device->owner->settings_lock);
+    if (status == BASE_OK) *stream = made;
+    return status;
+}
+
+//------------------------------------------------------------------------------------------------------
+// Devices.
+
+void cca__device_update_settings_locked(struct cca__device *device) {
+    device->counts_requests = device->limited && device->owner->config.garbage_collection_threshold > 0.0;
+}
+
+void cca__device_set_fraction_locked(struct cca__device *device, double fraction) {
+    device->limited = fraction < 1.0;
+    device->allowed_bytes = device->limited ? (size_t)round(fraction * (double)device->total_bytes) : 0;
+    cca__device_update_settings_locked(device);
+}
+
+static void device_free(struct cca__device *device) {
+    for (struct cca__stream_table *table = atomic_load(&device->stream_table), *older; table != NULL; table = older) {
+        older = table->older;
+        free(table);
+    }
+    for (size_t index = 0; index < device->stream_count; ++index) stream_destroy(device->by_handle[index]);
+    free(device->by_handle);
+    free(device->spare_events);
+    cca__lock_deinit(&device->growth_lock);
+    cca__lock_deinit(&device->tally_lock);
+    cca__lock_deinit(&device->events_lock);
+    free(device);
+}
+
+static enum base_status device_init(struct cca *cca, int ordinal, struct cca__device **made) {
+    int count = 0;
+    cudaError_t error = cudaGetDeviceCount(&count);
+    if (error != cudaSuccess) return cca__cuda_failed(error, "cudaGetDeviceCount");
+    if (ordinal < 0 || ordinal >= count || ordinal >= CCA__DEVICES_MAX)
+        return base_status_set(BASE_INVALID_VALUE, "device %d: there are devices 0 to %d", ordinal,
+                               (count < CCA__DEVICES_MAX ? count : CCA__DEVICES_MAX) - 1);
+    struct cca__device_scope scope;
+    enum base_status status = cca__device_scope_begin(&scope, ordinal);
+    if (status != BASE_OK) return status;
+    size_t free_bytes, total_bytes;
+    error = cudaMemGetInfo(&free_bytes, &total_bytes);
+    cca__device_scope_end(&scope);
+    if (error != cudaSuccess) return cca__cuda_failed(error, "cudaMemGetInfo on device %d", ordinal);
+
+    struct cca__device *const device = calloc(1, sizeof *device);
+    struct cca__stream_table *const table = stream_table_make(STREAM_TABLE_CAPACITY_FIRST);
+    if (device == NULL || table == NULL) {
+        free(device);
+        free(table);
+        return base_status_set(BASE_HOST_MEMORY, "out of host memory for device %d", ordinal);
+    }
+    device->owner = cca;
+    device->ordinal = ordinal;
+    device->total_bytes = total_bytes;
+    atomic_init(&device->stream_table, table);
+    cca__lock_init(&device->growth_lock);
+    cca__lock_init(&device->tally_lock);
+    cca__lock_init(&device->events_lock);
+    cca__device_set_fraction_locked(device, cca->fraction);
+    *made = device;
+    return BASE_OK;
+}
+
+enum base_status cca__device_make(struct cca *cca, int ordinal, struct cca__device **device) {
+    enum base_status status = BASE_OK;
+    struct cca__device *made = NULL;
+    cca__lock_take(&cca->settings_lock);
+    if (ordinal >= 0 && ordinal < CCA__DEVICES_MAX) made = atomic_load(&cca->devices[ordinal]);
+    if (made == NULL) {
+        status = device_init(cca, ordinal, &made);
+        if (status == BASE_OK)
+            atomic_store_explicit(&cca->devices[ordinal], made, memory_order_release); // pairs with cca__device_get
+    }
+    cca__lock_release(&cca->settings_lock);
+    if (status == BASE_OK) *device = made;
+    return status;
+}
+
+void cca__device_destroy(struct cca__device *device) {
+    struct cca__device_scope scope;
+    // Errors have nowhere to go here: what cannot be freed any more was lost with the device.
+    const bool is_current = cca__device_scope_begin(&scope, device->ordinal) == BASE_OK;
+    for (size_t index = 0; index < device->stream_count; ++index) {
+        struct cca__stream *const stream = device->by_handle[index];
+        for (size_t entry = 0; entry < stream->queue.count; ++entry)
+            (void)cudaEventDestroy(stream->queue.entries[(stream->queue.first + entry) % stream->queue.capacity].event);
+        for (uint32_t number = stream->first_segment; number != 0; number = device->owner->segments[number].next)
+            (void)cudaFree((void *)(uintptr_t)device->owner->segments[number].address);
+    }
+    for (size_t index = 0; index < device->spare_event_count; ++index) (void)cudaEventDestroy(device->spare_events[index]);
+    if (is_current) cca__device_scope_end(&scope);
+    (void)cudaGetLastError();
+    device_free(device);
+}

@@ -1,0 +1,259 @@
+// The bins: see free_index.h. Links of a list: 0 previous, 1 next. Links of a treap: 0 left, 1 right, 2 parent. A treap's heap
+// order goes by a hash of the block's number, so its shape depends on nothing but its members.
+#include "allocator/free_index.h"
+
+#include <stdlib.h>
+
+enum { LIST_PREVIOUS = 0, LIST_NEXT = 1, LEFT = 0, RIGHT = 1, PARENT = 2 };
+
+enum base_status cca__free_index_init(struct cca__free_index *index, bool is_small) {
+    *index = (struct cca__free_index){.is_small = is_small};
+    index->bins = calloc(CCA__BIN_COUNT, sizeof *index->bins);
+    if (index->bins == NULL) return base_status_set(BASE_HOST_MEMORY, "out of host memory for the bins of a pool");
+    return BASE_OK;
+}
+
+void cca__free_index_deinit(struct cca__free_index *index) { free(index->bins); }
+
+static void set_occupied(struct cca__free_index *index, uint32_t bin) {
+    index->occupied[bin / 64] |= (uint64_t)1 << bin % 64;
+    index->occupied_words |= (uint64_t)1 << bin / 64;
+}
+
+static void clear_occupied(struct cca__free_index *index, uint32_t bin) {
+    index->occupied[bin / 64] &= ~((uint64_t)1 << bin % 64);
+    if (index->occupied[bin / 64] == 0) index->occupied_words &= ~((uint64_t)1 << bin / 64);
+}
+
+// The first occupied bin from BIN on; CCA__BIN_COUNT if there is none.
+static uint32_t next_occupied(const struct cca__free_index *index, uint32_t bin) {
+    if (bin >= CCA__BIN_COUNT) return CCA__BIN_COUNT;
+    uint32_t word = bin / 64;
+    uint64_t bits = index->occupied[word] & ~(uint64_t)0 << bin % 64;
+    if (bits == 0) {
+        if (word == 63) return CCA__BIN_COUNT;
+        const uint64_t words = index->occupied_words & ~(uint64_t)0 << (word + 1);
+        if (words == 0) return CCA__BIN_COUNT;
+        word = (uint32_t)__builtin_ctzll(words);
+        bits = index->occupied[word];
+    }
+    return word * 64 + (uint32_t)__builtin_ctzll(bits);
+}
+
+// The last occupied bin below BIN; CCA__BIN_COUNT if there is none.
+static uint32_t previous_occupied(const struct cca__free_index *index, uint32_t bin) {
+    while (bin-- > 0)
+        if (index->occupied[bin / 64] >> bin % 64 & 1) return bin;
+    return CCA__BIN_COUNT;
+}
+
+//------------------------------------------------------------------------------------------------------
+// Treap.
+
+static uint32_t priority_of(uint32_t number) { return number * 0x9e3779b1u; }
+
+// Puts CHILD (0: nothing) where OLD hung below PARENT (0: at the root).
+static void replace_child(struct cca__bin *bin, struct cca__block *blocks, uint32_t parent, uint32_t old, uint32_t child) {
+    if (parent == 0)
+        bin->root = child;
+    else
+        blocks[parent].link[blocks[parent].link[LEFT] == old ? LEFT : RIGHT] = child;
+    if (child != 0) blocks[child].link[PARENT] = parent;
+}
+
+// Exchanges NUMBER with its parent, keeping the order of keys.
+static void rotate_up(struct cca__bin *bin, struct cca__block *blocks, uint32_t number) {
+    const uint32_t parent = blocks[number].link[PARENT];
+    const int side = blocks[parent].link[LEFT] == number ? LEFT : RIGHT;
+    const uint32_t inner = blocks[number].link[1 - side];
+    replace_child(bin, blocks, blocks[parent].link[PARENT], parent, number);
+    blocks[parent].link[side] = inner;
+    if (inner != 0) blocks[inner].link[PARENT] = parent;
+    blocks[number].link[1 - side] = parent;
+    blocks[parent].link[PARENT] = number;
+}
+
+static void treap_insert(struct cca__bin *bin, struct cca__block *blocks, uint32_t number) {
+    struct cca__block *const block = &blocks[number];
+    uint32_t parent = 0;
+    int side = LEFT;
+    for (uint32_t at = bin->root; at != 0; at = blocks[at].link[side]) {
+        parent = at;
+        side = cca__block_less(block, &blocks[at]) ? LEFT : RIGHT;
+    }
+    block->link[LEFT] = block->link[RIGHT] = 0;
+    block->link[PARENT] = parent;
+    if (parent == 0)
+        bin->root = number;
+    else
+        blocks[parent].link[side] = number;
+    while (block->link[PARENT] != 0 && priority_of(block->link[PARENT]) < priority_of(number)) rotate_up(bin, blocks, number);
+}
+
+static void treap_remove(struct cca__bin *bin, struct cca__block *blocks, uint32_t number) {
+    struct cca__block *const block = &blocks[number];
+    while (block->link[LEFT] != 0 && block->link[RIGHT] != 0) {
+        const uint32_t left = block->link[LEFT], right = block->link[RIGHT];
+        rotate_up(bin, blocks, priority_of(left) > priority_of(right) ? left : right);
+    }
+    replace_child(bin, blocks, block->link[PARENT], number, block->link[LEFT] | block->link[RIGHT]);
+}
+
+static uint32_t treap_end(const struct cca__block *blocks, uint32_t number, int side) {
+    while (blocks[number].link[side] != 0) number = blocks[number].link[side];
+    return number;
+}
+
+// The neighbour of NUMBER in key order on SIDE; 0 at the end.
+static uint32_t treap_step(const struct cca__block *blocks, uint32_t number, int side) {
+    if (blocks[number].link[side] != 0) return treap_end(blocks, blocks[number].link[side], 1 - side);
+    uint32_t parent = blocks[number].link[PARENT];
+    while (parent != 0 && blocks[parent].link[side] == number) {
+        number = parent;
+        parent = blocks[parent].link[PARENT];
+    }
+    return parent;
+}
+
+static uint32_t treap_find(const struct cca__bin *bin, const struct cca__block *blocks, uint64_t size) {
+    uint32_t best = 0;
+    for (uint32_t at = bin->root; at != 0;) {
+        const bool fits = blocks[at].size >= size;
+        if (fits) best = at;
+        at = blocks[at].link[fits ? LEFT : RIGHT];
+    }
+    return best;
+}
+
+//------------------------------------------------------------------------------------------------------
+// Bins.
+
+static void list_insert(struct cca__bin *bin, struct cca__block *blocks, uint32_t number) {
+    struct cca__block *const block = &blocks[number];
+    uint32_t before = 0, after = bin->first;
+    while (after != 0 && cca__block_less(&blocks[after], block)) {
+        before = after;
+        after = blocks[after].link[LIST_NEXT];
+    }
+    block->link[LIST_PREVIOUS] = before;
+    block->link[LIST_NEXT] = after;
+    if (after != 0) blocks[after].link[LIST_PREVIOUS] = number;
+    if (before == 0)
+        bin->first = number;
+    else
+        blocks[before].link[LIST_NEXT] = number;
+}
+
+static void list_remove(struct cca__bin *bin, struct cca__block *blocks, uint32_t number) {
+    const uint32_t before = blocks[number].link[LIST_PREVIOUS], after = blocks[number].link[LIST_NEXT];
+    if (after != 0) blocks[after].link[LIST_PREVIOUS] = before;
+    if (before == 0)
+        bin->first = after;
+    else
+        blocks[before].link[LIST_NEXT] = after;
+}
+
+static void list_to_treap(struct cca__bin *bin, struct cca__block *blocks) {
+    bin->root = 0;
+    for (uint32_t number = bin->first; number != 0;) {
+        const uint32_t after = blocks[number].link[LIST_NEXT];
+        treap_insert(bin, blocks, number);
+        number = after;
+    }
+}
+
+void cca__bin_insert(struct cca__free_index *index, struct cca__block *blocks, uint32_t number) {
+    const uint32_t place = cca__bin_of(index, blocks[number].size);
+    struct cca__bin *const bin = &index->bins[place];
+    if (bin->first == 0) {
+        blocks[number].link[LIST_PREVIOUS] = blocks[number].link[LIST_NEXT] = 0;
+        *bin = (struct cca__bin){.first = number, .count = 1};
+        set_occupied(index, place);
+        return;
+    }
+    if (bin->root == 0 && bin->count < CCA__BIN_LIST_MAX) {
+        list_insert(bin, blocks, number);
+    } else {
+        if (bin->root == 0) list_to_treap(bin, blocks);
+        treap_insert(bin, blocks, number);
+        if (cca__block_less(&blocks[number], &blocks[bin->first])) bin->first = number;
+    }
+    ++bin->count;
+}
+
+void cca__bin_remove(struct cca__free_index *index, struct cca__block *blocks, uint32_t number) {
+    const uint32_t place = cca__bin_of(index, blocks[number].size);
+    struct cca__bin *const bin = &index->bins[place];
+    if (--bin->count == 0) {
+        *bin = (struct cca__bin){0};
+        clear_occupied(index, place);
+        return;
+    }
+    if (bin->root == 0) {
+        list_remove(bin, blocks, number);
+    } else {
+        if (bin->first == number) bin->first = treap_step(blocks, number, RIGHT);
+        treap_remove(bin, blocks, number);
+    }
+}
+
+// The first block of at least SIZE bytes in one bin; 0 if there is none.
+static uint32_t bin_find(const struct cca__bin *bin, const struct cca__block *blocks, uint64_t size) {
+    if (bin->root != 0) return blocks[bin->first].size >= size ? bin->first : treap_find(bin, blocks, size);
+    uint32_t number = bin->first;
+    while (number != 0 && blocks[number].size < size) number = blocks[number].link[LIST_NEXT];
+    return number;
+}
+
+uint32_t cca__bins_find(const struct cca__free_index *index, const struct cca__block *blocks, uint64_t size) {
+    const uint32_t wanted = cca__bin_of(index, size);
+    uint32_t bin = next_occupied(index, wanted);
+    if (bin == wanted && !index->is_small) {
+        const uint32_t found = bin_find(&index->bins[bin], blocks, size);
+        if (found != 0) return found;
+        bin = next_occupied(index, wanted + 1);
+    }
+    return bin == CCA__BIN_COUNT ? 0 : index->bins[bin].first;
+}
+
+//------------------------------------------------------------------------------------------------------
+// Walks.
+
+static void flush_front(struct cca__free_index *index, struct cca__block *blocks) {
+    if (index->front != 0) cca__bin_insert(index, blocks, index->front);
+    index->front = 0;
+}
+
+static uint32_t bin_last(const struct cca__bin *bin, const struct cca__block *blocks) {
+    if (bin->root != 0) return treap_end(blocks, bin->root, RIGHT);
+    uint32_t number = bin->first;
+    while (blocks[number].link[LIST_NEXT] != 0) number = blocks[number].link[LIST_NEXT];
+    return number;
+}
+
+uint32_t cca__free_index_next(struct cca__free_index *index, struct cca__block *blocks, uint32_t number) {
+    flush_front(index, blocks);
+    uint32_t place = 0;
+    if (number != 0) {
+        place = cca__bin_of(index, blocks[number].size);
+        const uint32_t after =
+            index->bins[place].root != 0 ? treap_step(blocks, number, RIGHT) : blocks[number].link[LIST_NEXT];
+        if (after != 0) return after;
+        ++place;
+    }
+    const uint32_t bin = next_occupied(index, place);
+    return bin == CCA__BIN_COUNT ? 0 : index->bins[bin].first;
+}
+
+uint32_t cca__free_index_previous(struct cca__free_index *index, struct cca__block *blocks, uint32_t number) {
+    flush_front(index, blocks);
+    uint32_t place = CCA__BIN_COUNT;
+    if (number != 0) {
+        place = cca__bin_of(index, blocks[number].size);
+        const uint32_t before =
+            index->bins[place].root != 0 ? treap_step(blocks, number, LEFT) : blocks[number].link[LIST_PREVIOUS];
+        if (before != 0) return before;
+    }
+    const uint32_t bin = previous_occupied(index, place);
+    return bin == CCA__BIN_COUNT ? 0 : bin_last(&index->bins[bin], blocks);
+}

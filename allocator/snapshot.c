@@ -1,0 +1,123 @@
+// Each device is copied at one moment, under its growth lock and the locks of all its streams; devices one after the other.
+#include "allocator/snapshot.h"
+
+#include "allocator/device.h"
+
+#include <stdlib.h>
+
+struct counts {
+    size_t segments, blocks;
+};
+
+static struct counts count_device(const struct cca__device *device) {
+    const struct cca *const cca = device->owner;
+    struct counts counts = {0};
+    for (size_t index = 0; index < device->stream_count; ++index)
+        for (uint32_t number = device->by_handle[index]->first_segment; number != 0; number = cca->segments[number].next) {
+            ++counts.segments;
+            for (uint32_t block = cca->segments[number].first_block; block != 0; block = cca->blocks[block].next)
+                ++counts.blocks;
+        }
+    return counts;
+}
+
+static enum base_status reserve(struct allocator_snapshot *snapshot, struct counts more) {
+    const size_t segments = snapshot->segment_count + more.segments, blocks = snapshot->block_count + more.blocks;
+    struct allocator_snapshot_segment *const segment_array =
+        realloc(snapshot->segments, (segments + 1) * sizeof *snapshot->segments);
+    if (segment_array != NULL) snapshot->segments = segment_array;
+    struct allocator_snapshot_block *const block_array = realloc(snapshot->blocks, (blocks + 1) * sizeof *snapshot->blocks);
+    if (block_array != NULL) snapshot->blocks = block_array;
+    if (segment_array == NULL || block_array == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "out of host memory for a snapshot of %zu segments and %zu blocks", segments,
+                               blocks);
+    return BASE_OK;
+}
+
+static enum allocator_block_state state_of(const struct cca__block *block) {
+    switch (block->state) {
+    case CCA__BLOCK_ALLOCATED: return ALLOCATOR_BLOCK_ALLOCATED;
+    case CCA__BLOCK_PENDING: return ALLOCATOR_BLOCK_PENDING_FREE;
+    default: return ALLOCATOR_BLOCK_INACTIVE;
+    }
+}
+
+// Appends the blocks of one segment and sums them up.
+static void copy_blocks(const struct cca *cca, uint32_t first, struct allocator_snapshot *snapshot,
+                        struct allocator_snapshot_segment *segment) {
+    segment->block_first = snapshot->block_count;
+    for (uint32_t number = first; number != 0; number = cca->blocks[number].next) {
+        const struct cca__block *const block = &cca->blocks[number];
+        const struct allocator_snapshot_block copy = {
+            .address = (void *)(uintptr_t)block->address,
+            .size = block->size,
+            .requested_size = block->requested,
+            .state = state_of(block),
+        };
+        snapshot->blocks[snapshot->block_count++] = copy;
+        if (copy.state == ALLOCATOR_BLOCK_ALLOCATED) segment->allocated_size += copy.size;
+        if (copy.state != ALLOCATOR_BLOCK_INACTIVE) {
+            segment->active_size += copy.size;
+            segment->requested_size += copy.requested_size;
+        }
+    }
+    segment->block_count = snapshot->block_count - segment->block_first;
+}
+
+static int compare_addresses(const void *a, const void *b) {
+    const uint64_t x = (uint64_t)(uintptr_t)((const struct allocator_snapshot_segment *)a)->address;
+    const uint64_t y = (uint64_t)(uintptr_t)((const struct allocator_snapshot_segment *)b)->address;
+    return (x > y) - (x < y);
+}
+
+// First the segments, then, when they are in order, their blocks. block_first carries a segment's first block between.
+static enum base_status copy_device(struct cca__device *device, struct allocator_snapshot *snapshot, size_t *active) {
+    const struct cca *const cca = device->owner;
+    const enum base_status status = reserve(snapshot, count_device(device));
+    if (status != BASE_OK) return status;
+    const size_t first = snapshot->segment_count;
+    for (size_t index = 0; index < device->stream_count; ++index) {
+        const struct cca__stream *const stream = device->by_handle[index];
+        for (uint32_t number = stream->first_segment; number != 0; number = cca->segments[number].next) {
+            const struct cca__segment *const segment = &cca->segments[number];
+            snapshot->segments[snapshot->segment_count++] = (struct allocator_snapshot_segment){
+                .device = device->ordinal,
+                .address = (void *)(uintptr_t)segment->address,
+                .total_size = segment->size,
+                .stream = stream->handle,
+                .is_large = segment->pool == stream->pools[CCA__POOL_LARGE].number,
+                .registration = segment->registration,
+                .block_first = segment->first_block,
+            };
+        }
+    }
+    qsort(&snapshot->segments[first], snapshot->segment_count - first, sizeof *snapshot->segments, compare_addresses);
+    for (size_t index = first; index < snapshot->segment_count; ++index) {
+        struct allocator_snapshot_segment *const segment = &snapshot->segments[index];
+        copy_blocks(cca, (uint32_t)segment->block_first, snapshot, segment);
+        *active += segment->active_size;
+    }
+    return BASE_OK;
+}
+
+enum base_status cca__snapshot(struct cca *cca, struct allocator_snapshot *snapshot) {
+    struct allocator_snapshot copy = {0};
+    enum base_status status = BASE_OK;
+    for (int ordinal = 0; ordinal < CCA__DEVICES_MAX && status == BASE_OK; ++ordinal) {
+        struct cca__device *const device = atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
+        if (device == NULL) continue;
+        size_t active = 0;
+        cca__lock_take(&device->growth_lock);
+        cca__streams_lock_all(device);
+        status = copy_device(device, &copy, &active);
+        if (status == BASE_OK)
+            cca__observe(cca, &(struct allocator_event){.action = ALLOCATOR_SNAPSHOT, .device = ordinal, .size = active});
+        cca__streams_unlock_all(device);
+        cca__lock_release(&device->growth_lock);
+    }
+    if (status == BASE_OK)
+        *snapshot = copy;
+    else
+        allocator_snapshot_deinit(&copy);
+    return status;
+}

@@ -1,0 +1,9 @@
+// A copy of what is where: every segment and block of the allocator.
+#ifndef TIDEMARK_ALLOCATOR_SNAPSHOT_H
+#define TIDEMARK_ALLOCATOR_SNAPSHOT_H
+
+#include "allocator/core.h"
+
+enum base_status cca__snapshot(struct cca *cca, struct allocator_snapshot *snapshot) BASE_MUST_USE;
+
+#endif

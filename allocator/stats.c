@@ -1,0 +1,220 @@
+// Peaks by limits, and the statistics derived from the ledgers: see stats.h.
+#include "allocator/stats.h"
+
+#include "allocator/core.h"
+#include "allocator/device.h"
+
+#include <string.h>
+
+int64_t cca__ledger_current(const struct cca__ledger *ledger, enum cca__family family) {
+    const int64_t active = ledger->handed[CCA__COUNT_BLOCKS] - ledger->taken[CCA__COUNT_BLOCKS];
+    const int64_t active_bytes = ledger->handed[CCA__COUNT_BYTES] - ledger->taken[CCA__COUNT_BYTES];
+    switch (family) {
+    case CCA__ALLOCATION: return active - ledger->pending_blocks;
+    case CCA__ACTIVE: return active;
+    case CCA__INACTIVE_SPLIT: return ledger->split_free;
+    case CCA__ALLOCATED_BYTES: return active_bytes - ledger->pending_bytes;
+    case CCA__ACTIVE_BYTES: return active_bytes;
+    case CCA__INACTIVE_SPLIT_BYTES: return ledger->partial_bytes - active_bytes;
+    case CCA__REQUESTED_BYTES: return ledger->handed[CCA__COUNT_REQUESTED] - ledger->taken[CCA__COUNT_REQUESTED];
+    case CCA__FAMILY_COUNT: break;
+    }
+    BASE_CHECK(false);
+    return 0;
+}
+
+// Sum of all increases since the allocator was made.
+static int64_t ledger_allocated(const struct cca__ledger *ledger, enum cca__family family) {
+    switch (family) {
+    case CCA__ALLOCATION:
+    case CCA__ACTIVE: return ledger->handed[CCA__COUNT_BLOCKS];
+    case CCA__INACTIVE_SPLIT: return ledger->split_free_rises;
+    case CCA__ALLOCATED_BYTES:
+    case CCA__ACTIVE_BYTES: return ledger->handed[CCA__COUNT_BYTES];
+    case CCA__INACTIVE_SPLIT_BYTES: return ledger->split_bytes_rises + ledger->taken[CCA__COUNT_BYTES];
+    case CCA__REQUESTED_BYTES: return ledger->handed[CCA__COUNT_REQUESTED];
+    case CCA__FAMILY_COUNT: break;
+    }
+    BASE_CHECK(false);
+    return 0;
+}
+
+static int64_t stream_current(const struct cca__stream *stream, enum cca__family family, int kind) {
+    int64_t current = 0;
+    if (kind != ALLOCATOR_STAT_LARGE_POOL) current += cca__ledger_current(&stream->pools[CCA__POOL_SMALL].ledger, family);
+    if (kind != ALLOCATOR_STAT_SMALL_POOL) current += cca__ledger_current(&stream->pools[CCA__POOL_LARGE].ledger, family);
+    return current;
+}
+
+static int64_t stream_allocated(const struct cca__stream *stream, enum cca__family family, int kind) {
+    int64_t allocated = 0;
+    if (kind != ALLOCATOR_STAT_LARGE_POOL) allocated += ledger_allocated(&stream->pools[CCA__POOL_SMALL].ledger, family);
+    if (kind != ALLOCATOR_STAT_SMALL_POOL) allocated += ledger_allocated(&stream->pools[CCA__POOL_LARGE].ledger, family);
+    return allocated;
+}
+
+//------------------------------------------------------------------------------------------------------
+// Limits.
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+void cca__stats_update_limits_locked(struct cca__stream *stream) {
+    const int64_t(*const family)[ALLOCATOR_STAT_KIND_COUNT] = stream->family_limit;
+    const struct cca__ledger *const small = &stream->pools[CCA__POOL_SMALL].ledger;
+    const struct cca__ledger *const large = &stream->pools[CCA__POOL_LARGE].ledger;
+    for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind) {
+        int64_t blocks = 0, bytes = 0; // pending
+        if (kind != ALLOCATOR_STAT_LARGE_POOL) blocks += small->pending_blocks, bytes += small->pending_bytes;
+        if (kind != ALLOCATOR_STAT_SMALL_POOL) blocks += large->pending_blocks, bytes += large->pending_bytes;
+        struct cca__limits *const limits = &stream->limits[kind];
+        // What is allocated is what is active less what is pending: one test of the active counters serves both families.
+        limits->active[CCA__COUNT_BLOCKS] = least(family[CCA__ACTIVE][kind], family[CCA__ALLOCATION][kind] + blocks);
+        limits->active[CCA__COUNT_BYTES] = least(family[CCA__ACTIVE_BYTES][kind], family[CCA__ALLOCATED_BYTES][kind] + bytes);
+        limits->active[CCA__COUNT_REQUESTED] = family[CCA__REQUESTED_BYTES][kind];
+        limits->split_free = family[CCA__INACTIVE_SPLIT][kind];
+        limits->split_bytes = family[CCA__INACTIVE_SPLIT_BYTES][kind];
+    }
+}
+
+bool cca__stats_raise_locked(struct cca__stream *stream) {
+    struct cca__device *const device = stream->device;
+    if (device->first_created != stream || stream->created_next != NULL) return false;
+    for (int family = 0; family < CCA__FAMILY_COUNT; ++family) {
+        int64_t current[ALLOCATOR_STAT_KIND_COUNT];
+        current[ALLOCATOR_STAT_SMALL_POOL] =
+            cca__ledger_current(&stream->pools[CCA__POOL_SMALL].ledger, (enum cca__family)family);
+        current[ALLOCATOR_STAT_LARGE_POOL] =
+            cca__ledger_current(&stream->pools[CCA__POOL_LARGE].ledger, (enum cca__family)family);
+        current[ALLOCATOR_STAT_ALL] = current[ALLOCATOR_STAT_SMALL_POOL] + current[ALLOCATOR_STAT_LARGE_POOL];
+        for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind)
+            if (current[kind] > stream->family_limit[family][kind])
+                stream->family_limit[family][kind] = device->peak[family][kind] = current[kind];
+    }
+    cca__stats_update_limits_locked(stream);
+    return true;
+}
+
+// One family and kind over all streams: raises the peak to the sum, lets every stream have at least what it uses, and takes what the limits
+// then have too much from streams with room.
+static void settle(struct cca__device *device, enum cca__family family, int kind) {
+    int64_t total = 0, limits = 0;
+    for (struct cca__stream *stream = device->first_created; stream != NULL; stream = stream->created_next) {
+        const int64_t current = stream_current(stream, family, kind);
+        int64_t *const limit = &stream->family_limit[family][kind];
+        if (current > *limit) *limit = current;
+        total += current;
+        limits += *limit;
+    }
+    if (total > device->peak[family][kind]) device->peak[family][kind] = total;
+    int64_t excess = limits - device->peak[family][kind];
+    for (struct cca__stream *stream = device->first_created; excess > 0; stream = stream->created_next) {
+        int64_t *const limit = &stream->family_limit[family][kind];
+        const int64_t taken = least(excess, *limit - stream_current(stream, family, kind));
+        *limit -= taken;
+        excess -= taken;
+    }
+}
+
+void cca__stats_meet(struct cca__stream *stream) {
+    struct cca__device *const device = stream->device;
+    cca__streams_lock_all(device);
+    for (int family = 0; family < CCA__FAMILY_COUNT; ++family)
+        for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind) settle(device, (enum cca__family)family, kind);
+    for (struct cca__stream *each = device->first_created; each != NULL; each = each->created_next)
+        cca__stats_update_limits_locked(each);
+    cca__streams_unlock_all(device);
+}
+
+//------------------------------------------------------------------------------------------------------
+// Reading and resetting.
+
+static struct allocator_stat *family_stat(struct allocator_stats *stats, enum cca__family family) {
+    switch (family) {
+    case CCA__ALLOCATION: return stats->allocation;
+    case CCA__ACTIVE: return stats->active;
+    case CCA__INACTIVE_SPLIT: return stats->inactive_split;
+    case CCA__ALLOCATED_BYTES: return stats->allocated_bytes;
+    case CCA__ACTIVE_BYTES: return stats->active_bytes;
+    case CCA__INACTIVE_SPLIT_BYTES: return stats->inactive_split_bytes;
+    case CCA__REQUESTED_BYTES: return stats->requested_bytes;
+    case CCA__FAMILY_COUNT: break;
+    }
+    BASE_CHECK(false);
+    return NULL;
+}
+
+// Sums over the device's streams, since the allocator was made.
+static struct allocator_stat family_sums(const struct cca__device *device, enum cca__family family, int kind) {
+    struct allocator_stat sums = {.peak = device->peak[family][kind]};
+    for (const struct cca__stream *stream = device->first_created; stream != NULL; stream = stream->created_next) {
+        sums.current += stream_current(stream, family, kind);
+        sums.allocated += stream_allocated(stream, family, kind);
+    }
+    sums.freed = sums.allocated - sums.current;
+    return sums;
+}
+
+void cca__stats_read_locked(struct cca__device *device, struct allocator_stats *stats) {
+    memset(stats, 0, sizeof *stats);
+    for (int family = 0; family < CCA__FAMILY_COUNT; ++family)
+        for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind) {
+            struct allocator_stat *const stat = &family_stat(stats, (enum cca__family)family)[kind];
+            *stat = family_sums(device, (enum cca__family)family, kind);
+            stat->allocated -= device->allocated_base[family][kind];
+            stat->freed -= device->freed_base[family][kind];
+        }
+    memcpy(stats->segment, device->segment, sizeof stats->segment);
+    memcpy(stats->reserved_bytes, device->reserved, sizeof stats->reserved_bytes);
+    cca__lock_take(&device->tally_lock);
+    stats->oversize_allocations = device->oversize_allocations;
+    cca__lock_release(&device->tally_lock);
+    stats->oversize_segments = device->oversize_segments;
+    stats->num_alloc_retries = device->num_alloc_retries;
+    stats->num_ooms = device->num_ooms;
+    stats->num_sync_all_streams = device->num_sync_all_streams;
+    stats->num_device_alloc = device->num_device_alloc;
+    stats->num_device_free = device->num_device_free;
+    stats->max_split_size = device->owner->max_split_size_at_creation;
+}
+
+void cca__stats_reset_peak_locked(struct cca__device *device) {
+    for (int family = 0; family < CCA__FAMILY_COUNT; ++family)
+        for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind) {
+            device->peak[family][kind] = 0;
+            for (struct cca__stream *stream = device->first_created; stream != NULL; stream = stream->created_next) {
+                stream->family_limit[family][kind] = stream_current(stream, (enum cca__family)family, kind);
+                device->peak[family][kind] += stream->family_limit[family][kind];
+            }
+        }
+    for (struct cca__stream *stream = device->first_created; stream != NULL; stream = stream->created_next)
+        cca__stats_update_limits_locked(stream);
+    for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind) {
+        device->segment[kind].peak = device->segment[kind].current;
+        device->reserved[kind].peak = device->reserved[kind].current;
+    }
+    device->oversize_segments.peak = device->oversize_segments.current;
+    cca__lock_take(&device->tally_lock);
+    device->oversize_allocations.peak = device->oversize_allocations.current;
+    cca__lock_release(&device->tally_lock);
+}
+
+static void forget_accumulated(struct allocator_stat *stat) { stat->allocated = stat->freed = 0; }
+
+void cca__stats_reset_accumulated_locked(struct cca__device *device) {
+    for (int family = 0; family < CCA__FAMILY_COUNT; ++family)
+        for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind) {
+            const struct allocator_stat sums = family_sums(device, (enum cca__family)family, kind);
+            device->allocated_base[family][kind] = sums.allocated;
+            device->freed_base[family][kind] = sums.freed;
+        }
+    for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind) {
+        forget_accumulated(&device->segment[kind]);
+        forget_accumulated(&device->reserved[kind]);
+    }
+    forget_accumulated(&device->oversize_segments);
+    cca__lock_take(&device->tally_lock);
+    forget_accumulated(&device->oversize_allocations);
+    cca__lock_release(&device->tally_lock);
+    device->num_alloc_retries = device->num_ooms = device->num_sync_all_streams = 0;
+    device->num_device_alloc = device->num_device_free = 0;
+}

@@ -1,0 +1,286 @@
+// See stream_use.h.
+#include "allocator/stream_use.h"
+
+#include "allocator/device.h"
+#include "allocator/pool.h"
+
+#include <stdlib.h>
+
+static struct cca__use_record *record_at(const struct cca *cca, uint32_t number) {
+    return (struct cca__use_record *)(void *)cca->use_records.base + number;
+}
+
+enum base_status cca__use_add_locked(struct cca *cca, struct cca__block *block, const struct cca__stream *user) {
+    const uint16_t pool = user->pools[CCA__POOL_SMALL].number;
+    struct cca__use_record *record = NULL;
+    for (uint32_t number = block->uses; number != 0; number = record->next) {
+        record = record_at(cca, number);
+        for (uint16_t index = 0; index < record->count; ++index)
+            if (record->pools[index] == pool) return BASE_OK;
+    }
+    if (record == NULL || record->count == CCA__USES_PER_RECORD) {
+        uint32_t number;
+        const enum base_status status = cca__arena_take(&cca->use_records, &number);
+        if (status != BASE_OK) return status;
+        *record_at(cca, number) = (struct cca__use_record){.next = block->uses};
+        block->uses = number;
+        record = record_at(cca, number);
+    }
+    record->pools[record->count++] = pool;
+    return BASE_OK;
+}
+
+static void forget_uses_locked(struct cca *cca, struct cca__block *block) {
+    for (uint32_t number = block->uses, next; number != 0; number = next) {
+        next = record_at(cca, number)->next;
+        cca__arena_give_back(&cca->use_records, number);
+    }
+    block->uses = 0;
+}
+
+//------------------------------------------------------------------------------------------------------
+// Events and queues. The device's events lock held.
+
+static enum base_status take_event_locked(struct cca__device *device, cudaEvent_t *event) {
+    if (device->spare_event_count > 0) {
+        *event = device->spare_events[--device->spare_event_count];
+        return BASE_OK;
+    }
+    struct cca__device_scope scope;
+    enum base_status status = cca__device_scope_begin(&scope, device->ordinal);
+    if (status != BASE_OK) return status;
+    const cudaError_t error = cudaEventCreateWithFlags(event, cudaEventDisableTiming);
+    if (error != cudaSuccess) status = cca__cuda_failed(error, "cudaEventCreateWithFlags on device %d", device->ordinal);
+    cca__device_scope_end(&scope);
+    return status;
+}
+
+static void keep_event_locked(struct cca__device *device, cudaEvent_t event) {
+    if (device->spare_event_count == device->spare_event_capacity) {
+        const size_t capacity = device->spare_event_capacity == 0 ? 64 : 2 * device->spare_event_capacity;
+        cudaEvent_t *const events = realloc(device->spare_events, capacity * sizeof *events);
+        if (events == NULL) {
+            (void)cudaEventDestroy(event); // a spare one that cannot be kept
+            return;
+        }
+        device->spare_events = events;
+        device->spare_event_capacity = capacity;
+    }
+    device->spare_events[device->spare_event_count++] = event;
+}
+
+static enum base_status queue_reserve_locked(struct cca__event_queue *queue) {
+    if (queue->count < queue->capacity) return BASE_OK;
+    const size_t capacity = queue->capacity == 0 ? 16 : 2 * queue->capacity;
+    struct cca__queued_event *const entries = malloc(capacity * sizeof *entries);
+    if (entries == NULL) return base_status_set(BASE_HOST_MEMORY, "out of host memory for %zu events", capacity);
+    for (size_t index = 0; index < queue->count; ++index)
+        entries[index] = queue->entries[(queue->first + index) & (queue->capacity - 1)];
+    free(queue->entries);
+    queue->entries = entries;
+    queue->first = 0;
+    queue->capacity = capacity;
+    return BASE_OK;
+}
+
+static void queue_push_locked(struct cca__event_queue *queue, struct cca__queued_event entry) {
+    queue->entries[(queue->first + queue->count++) & (queue->capacity - 1)] = entry;
+}
+
+static void queue_pop_locked(struct cca__event_queue *queue) {
+    queue->first = (queue->first + 1) & (queue->capacity - 1);
+    --queue->count;
+    ++queue->popped;
+}
+
+//------------------------------------------------------------------------------------------------------
+// Freeing.
+
+// Ends the wait of one event; the last one of a block completes its free. *over_limit as in cca__pool_free_locked.
+static struct cca__stream *complete_event(struct cca *cca, uint32_t number, bool *over_limit) {
+    struct cca__block *const block = cca__block_at(cca, number);
+    struct cca__pool *const pool = cca__pool_at(cca, cca__block_pool(block));
+    struct cca__stream *const stream = pool->stream;
+    cca__lock_take(&stream->lock);
+    BASE_CHECK_EQ(block->state, CCA__BLOCK_PENDING);
+    struct cca__use_record *const record = record_at(cca, block->uses);
+    if (--record->events == 0) {
+        forget_uses_locked(cca, block);
+        --pool->ledger.pending_blocks;
+        pool->ledger.pending_bytes -= (int64_t)block->size;
+        cca__pool_free_locked(cca, pool, number, over_limit);
+        cca__stats_update_limits_locked(stream);
+    }
+    cca__lock_release(&stream->lock);
+    return stream;
+}
+
+// Records an event on one stream and reserves its place in the queue. The events lock held.
+static enum base_status record_event_locked(struct cca__stream *user, cudaEvent_t *event) {
+    struct cca__device *const device = user->device;
+    enum base_status status = queue_reserve_locked(&user->queue);
+    if (status == BASE_OK) status = take_event_locked(device, event);
+    if (status != BASE_OK) return status;
+    // A stream handle may mean the default stream of the current device.
+    struct cca__device_scope scope;
+    status = cca__device_scope_begin(&scope, device->ordinal);
+    if (status == BASE_OK) {
+        const cudaError_t error = cudaEventRecord(*event, user->handle);
+        if (error != cudaSuccess)
+            status = cca__cuda_failed(error, "cudaEventRecord on stream %p of device %d", (void *)user->handle, device->ordinal);
+        cca__device_scope_end(&scope);
+    }
+    if (status != BASE_OK) keep_event_locked(device, *event);
+    return status;
+}
+
+// Walks the streams that use a block.
+struct use_walk {
+    const struct cca *cca;
+    uint32_t record;
+    uint16_t index;
+};
+static struct cca__stream *next_user(struct use_walk *walk) {
+    while (walk->record != 0) {
+        const struct cca__use_record *const record = record_at(walk->cca, walk->record);
+        if (walk->index < record->count) return cca__pool_at(walk->cca, record->pools[walk->index++])->stream;
+        walk->record = record->next;
+        walk->index = 0;
+    }
+    return NULL;
+}
+
+static uint16_t count_users(const struct cca *cca, uint32_t record) {
+    uint16_t count = 0;
+    for (; record != 0; record = record_at(cca, record)->next) count = (uint16_t)(count + record_at(cca, record)->count);
+    return count;
+}
+
+// Records an event on every stream that uses the block; on failure none is queued.
+static enum base_status record_events_locked(struct cca *cca, uint32_t number, uint32_t uses, uint16_t count) {
+    struct use_walk walk = {.cca = cca, .record = uses};
+    struct cca__stream *user;
+    enum base_status status = BASE_OK;
+    uint16_t recorded = 0;
+    while (status == BASE_OK && (user = next_user(&walk)) != NULL) {
+        cudaEvent_t event;
+        status = record_event_locked(user, &event);
+        if (status != BASE_OK) break;
+        queue_push_locked(&user->queue, (struct cca__queued_event){.event = event, .block = number});
+        ++recorded;
+    }
+    if (status == BASE_OK) {
+        BASE_CHECK_EQ(recorded, count);
+        return BASE_OK;
+    }
+    // The events lock was held throughout, so what was pushed is still last in its queue.
+    walk = (struct use_walk){.cca = cca, .record = uses};
+    while (recorded-- > 0) {
+        user = next_user(&walk);
+        struct cca__event_queue *const queue = &user->queue;
+        --queue->count;
+        keep_event_locked(user->device, queue->entries[(queue->first + queue->count) & (queue->capacity - 1)].event);
+    }
+    return status;
+}
+
+enum base_status cca__free_used(struct cca__stream *stream, void *pointer, uint32_t number) {
+    struct cca__device *const device = stream->device;
+    struct cca *const cca = device->owner;
+    struct cca__block *const block = cca__block_at(cca, number);
+    struct cca__pool *const pool = cca__pool_at(cca, cca__block_pool(block));
+    bool ours = false;
+    cca__lock_take(&device->events_lock);
+    cca__lock_take(&stream->lock);
+    if (pool != NULL && pool->stream == stream && cca__block_is_handed_out(block, pool, pointer) && block->uses != 0) {
+        block->state = CCA__BLOCK_PENDING; // from here on a second free is refused
+        ours = true;
+    }
+    cca__lock_release(&stream->lock);
+    if (!ours) {
+        cca__lock_release(&device->events_lock);
+        return cca__pointer_invalid(cca, pointer);
+    }
+    const uint16_t count = count_users(cca, block->uses);
+    const enum base_status status = record_events_locked(cca, number, block->uses, count);
+    cca__lock_take(&stream->lock);
+    if (status == BASE_OK) {
+        record_at(cca, block->uses)->events = count;
+        ++pool->ledger.pending_blocks;
+        pool->ledger.pending_bytes += (int64_t)block->size;
+        cca__stats_update_limits_locked(stream);
+        if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(device, -1);
+        cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
+        atomic_fetch_add_explicit(&device->pending_events, count, memory_order_relaxed);
+    } else {
+        block->state = CCA__BLOCK_ALLOCATED;
+    }
+    cca__lock_release(&stream->lock);
+    cca__lock_release(&device->events_lock);
+    return status;
+}
+
+//------------------------------------------------------------------------------------------------------
+// Polling and waiting.
+
+// Streams that passed a limit while the events lock was held meet under it: their locks come later in the order.
+static void finish_front_locked(struct cca__device *device, struct cca__event_queue *queue) {
+    const struct cca__queued_event entry = queue->entries[queue->first];
+    bool over_limit = false;
+    queue_pop_locked(queue);
+    keep_event_locked(device, entry.event);
+    atomic_fetch_sub_explicit(&device->pending_events, 1, memory_order_relaxed);
+    struct cca__stream *const stream = complete_event(device->owner, entry.block, &over_limit);
+    if (over_limit) cca__stats_meet(stream);
+}
+
+static enum base_status poll_queue_locked(struct cca__device *device, struct cca__event_queue *queue) {
+    while (queue->count > 0) {
+        const cudaError_t error = cudaEventQuery(queue->entries[queue->first].event);
+        if (error == cudaErrorNotReady) {
+            (void)cudaGetLastError();
+            return BASE_OK;
+        }
+        if (error != cudaSuccess) return cca__cuda_failed(error, "cudaEventQuery on device %d", device->ordinal);
+        finish_front_locked(device, queue);
+    }
+    return BASE_OK;
+}
+
+enum base_status cca__poll_pending(struct cca__device *device) {
+    enum base_status status = BASE_OK;
+    cca__lock_take(&device->events_lock);
+    for (size_t index = 0; index < device->stream_count && status == BASE_OK; ++index)
+        status = poll_queue_locked(device, &device->by_handle[index]->queue);
+    cca__lock_release(&device->events_lock);
+    return status;
+}
+
+// Waits for the events of one stream that are queued now. The wait itself is without the lock, so that polling goes on.
+static enum base_status synchronize_queue(struct cca__device *device, struct cca__event_queue *queue) {
+    enum base_status status = BASE_OK;
+    cca__lock_take(&device->events_lock);
+    const uint64_t end = queue->popped + queue->count;
+    while (queue->popped < end) {
+        const struct cca__queued_event front = queue->entries[queue->first];
+        const uint64_t popped = queue->popped;
+        cca__lock_release(&device->events_lock);
+        const cudaError_t error = cudaEventSynchronize(front.event);
+        cca__lock_take(&device->events_lock);
+        if (error != cudaSuccess) {
+            status = cca__cuda_failed(error, "cudaEventSynchronize on device %d", device->ordinal);
+            break;
+        }
+        if (queue->popped == popped) finish_front_locked(device, queue); // else a poll of another thread saw it first
+    }
+    cca__lock_release(&device->events_lock);
+    return status;
+}
+
+enum base_status cca__synchronize_pending(struct cca__device *device) {
+    enum base_status status = BASE_OK;
+    ++device->num_sync_all_streams;
+    for (size_t index = 0; index < device->stream_count && status == BASE_OK; ++index)
+        status = synchronize_queue(device, &device->by_handle[index]->queue);
+    return status;
+}
