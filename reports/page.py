@@ -1,49 +1,177 @@
-"""The page of a result folder: DIR/index.html and DIR/figures/. Usage: page DIR"""
+"""The page of a result folder: DIR/index.html, and its figures as files in DIR/figures/.
+
+    bazel run //reports:page -- DIR
+
+The page shows what the folder has; what is absent is named in its head. Figures are drawn by two processes, since drawing takes
+most of the time. Files appear under their names when they are complete; the page comes last.
+"""
 
 import argparse
-import html
+import concurrent.futures
+import multiprocessing
 import os
+import re
+import signal
 import sys
 
-from reports import load
+from reports import document, host_cost, load, memory, overview, ranking, style
+
+FIGURE_FOLDER = "figures"
+WORKER_COUNT_MAX = 2
 
 
-def write_file(path, text):
+class Figure:
+    """A picture to draw: what draws it, and the words that go with it. name is its file's, without ending."""
+
+    def __init__(self, section, key, name, draw, title, caption, source):
+        self.section, self.key, self.name, self.draw = section, key, name, draw
+        self.title, self.caption, self.source = title, caption, source
+
+
+def file_name(text, taken):
+    """TEXT as a file name that is not TAKEN yet, and now is."""
+    stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-.")[:80] or "trace"
+    name, number = stem, 1
+    while name.lower() in taken:
+        number += 1
+        name = f"{stem}-{number}"
+    taken.add(name.lower())
+    return name
+
+
+def plan_figures(results):
+    """The figures of a page, in its order."""
+    figures, taken = [], {"overview", "host_cost", "host_cost_spread"}
+    if len(results.traces) > 1:
+        figures.append(Figure("", "overview", "overview", lambda: overview.draw_overview(results), "", "", ""))
+    for trace in results.traces:
+        runs = results.runs_of(trace)
+        name = file_name(trace, taken)
+        if memory.curves_to_draw(runs):
+            figures.append(Figure(trace, "curves", f"{name}-memory", lambda runs=runs: memory.draw_curves(runs),
+                                  "Memory over time", memory.curves_caption(runs), load.MEMORY_FILE))
+        if memory.maps_to_draw(runs):
+            figures.append(Figure(trace, "map", f"{name}-map", lambda runs=runs: memory.draw_map(runs),
+                                  "Memory at the end", memory.map_caption(runs), load.MEMORY_FILE))
+    if results.host_costs:
+        costs = results.host_costs
+        figures.append(Figure("host cost", "bars", "host_cost", lambda: host_cost.draw_bars(costs),
+                              "Mean time", host_cost.BARS_CAPTION, load.HOST_COST_FILE))
+        figures.append(Figure("host cost", "spread", "host_cost_spread", lambda: host_cost.draw_spread(costs),
+                              "Spread of single calls", host_cost.SPREAD_CAPTION, load.HOST_COST_FILE))
+    return figures
+
+
+# ------------------------------------------------------------------------------------------------------
+# Drawing, in processes that inherit what they draw.
+
+PLAN = {}
+
+
+def draw(index):
+    """Draws one figure of the plan and writes its files; returns the SVG for the page."""
+    figure = PLAN["figures"][index]
+    svg, png, inline = style.render(figure.draw(), figure.name, PLAN["quick"])
+    stem = os.path.join(PLAN["folder"], figure.name)
+    write_file(f"{stem}.svg", svg.encode("utf-8"))
+    write_file(f"{stem}.png", png)
+    return inline
+
+
+def ignore_interrupt():
+    """Ctrl-C reaches the parent, which ends the workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def draw_all(figures, folder, quick):
+    """The inline SVG of each figure."""
+    PLAN.update(figures=figures, folder=folder, quick=quick)
+    workers = min(WORKER_COUNT_MAX, os.cpu_count() or 1, len(figures))
+    if workers < 2:
+        return [draw(index) for index in range(len(figures))]
+    style.Canvas(10)  # imports matplotlib once, before the processes part
+    context = multiprocessing.get_context("fork")
+    with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context, initializer=ignore_interrupt) as pool:
+        try:
+            return list(pool.map(draw, range(len(figures))))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def write_file(path, data):
     """The file appears under its name when it is complete."""
-    temporary = f"{path}.part"
-    with open(temporary, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(temporary, path)
+    temporary = f"{path}.{os.getpid()}.part"
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise
+
+
+# ------------------------------------------------------------------------------------------------------
 
 
 def build(folder, quick=False, note=""):
-    """Writes the page of FOLDER; returns the paths written, index.html first. Raises load.ResultError.
+    """Writes the page of FOLDER; returns the paths written, index.html first.
 
-    quick: fewer pixels. note: a sentence for the head of the page ("The run was interrupted.").
+    quick: pictures with fewer pixels. note: a sentence for the head of the page ("The run was interrupted.").
+    Raises load.ResultError for unreadable results, OSError if the folder cannot be written.
     """
     results = load.load(folder)
-    rows = "".join(f"<tr><td>{html.escape(run.trace)}</td><td>{html.escape(run.config_name)}</td>"
-                   f"<td>{run.peak_reserved_bytes:.0f} B</td></tr>" for run in results.runs)
+    figures = plan_figures(results)
+    figure_folder = os.path.join(folder, FIGURE_FOLDER)
+    if figures:
+        os.makedirs(figure_folder, exist_ok=True)
+    pictures = {}
+    for figure, svg in zip(figures, draw_all(figures, figure_folder, quick)):
+        if figure.section:
+            pictures.setdefault(figure.section, {})[figure.key] = document.figure(
+                svg, figure.name, figure.title, figure.caption, figure.source)
+    sections = [document.head(results, note)]
+    sections += [document.trace_section(results, trace, pictures.get(trace, {})) for trace in results.traces]
+    if results.host_costs:
+        sections.append(document.host_cost_section(results, pictures["host cost"]))
+    sections.append(document.context_section(results))
     path = os.path.join(folder, "index.html")
-    write_file(path, f"<!doctype html><html lang=en><meta charset=utf-8><title>Tidemark</title><p>{html.escape(note)}</p>"
-                     f"<table>{rows}</table></html>\n")
-    return [path]
+    write_file(path, document.document(title(results), sections).encode("utf-8"))
+    return [path] + [os.path.join(figure_folder, figure.name + ending) for figure in figures for ending in (".svg", ".png")]
 
 
-def main():
-    parser = argparse.ArgumentParser(prog="page", description="Writes DIR/index.html and DIR/figures/ from the result files in DIR.")
-    parser.add_argument("folder", metavar="DIR", help="a folder with host_cost.json, replay.json, replay_memory.json")
-    parser.add_argument("--quick", action="store_true", help="coarser pictures, sooner")
-    parser.add_argument("--note", default="", help="a sentence for the head of the page")
-    arguments = parser.parse_args()
-    folder = os.path.join(os.environ.get("BUILD_WORKING_DIRECTORY", ""), arguments.folder)
+def title(results):
+    if len(results.traces) == 1:
+        return f"{results.traces[0]}: allocator settings compared"
+    return "Allocator settings compared" if results.traces else "Host cost of allocators"
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="page", allow_abbrev=False,
+                                     description="Writes DIR/index.html and DIR/figures/ from the result files in DIR.")
+    parser.add_argument("folder", metavar="DIR", help=f"a folder with {', '.join(load.FILES)} (some of them)")
+    parser.add_argument("--quick", action="store_true", help="pictures with fewer pixels")
+    parser.add_argument("--note", default="", metavar="TEXT", help="a sentence for the head of the page")
+    options = parser.parse_args(arguments)
+    folder = os.path.join(os.environ.get("BUILD_WORKING_DIRECTORY", ""), options.folder)
     try:
-        paths = build(folder, arguments.quick, arguments.note)
+        paths = build(folder, options.quick, options.note)
     except load.ResultError as error:
-        print(f"page: {error}", file=sys.stderr)
-        return 2
+        return complain(error, 2)
+    except OSError as error:
+        return complain(f"{error.filename}: {error.strerror}; expected a folder that can be written", 2)
+    except ImportError as error:
+        return complain(f"{error.name} is not installed; ./setup installs it", 3)
+    except KeyboardInterrupt:
+        return complain("interrupted; no page was written", 130)
     print(paths[0])
     return 0
+
+
+def complain(text, status):
+    print(f"page: {text}", file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":

@@ -1,0 +1,228 @@
+"""Which setting to run: the order of configurations, what the best one saves, and what that costs.
+
+Best is the lowest peak of reserved memory among the runs that finished: it decides which device, or how large a batch,
+suffices. Peak reserved over peak allocated is shown beside it but does not rank: a setting that rounds sizes up raises both.
+A run without a cache (x_allocator:direct and the like) is a limit, not a setting to run: it stands after the settings, and the best
+is never chosen from it. Out of memory comes last; of two such runs, the one that got further is better.
+"""
+
+import dataclasses
+import math
+
+from reports import style
+
+BASELINE = "default"
+# Less than this is not worth a setting that somebody has to remember.
+WORTHWHILE_SHARE = 0.01
+
+
+def is_limit(run):
+    """True for a run whose allocator is not the caching one."""
+    keys = dict(part.split(":", 1) for part in run.config.split(",") if ":" in part)
+    return keys.get("x_allocator", "caching") != "caching"
+
+
+def is_baseline(run):
+    return run.config_name == BASELINE
+
+
+def order(run):
+    """Sort key, best first. Equal memory: fewer retries, fewer device calls, then the default, then the name."""
+    if run.out_of_memory:
+        return (2, -(run.out_of_memory_event or 0), run.config_name)
+    return (1 if is_limit(run) else 0, run.peak_reserved_bytes, run.counter("retries") or 0, run.device_calls or 0,
+            not is_baseline(run), run.config_name)
+
+
+def rank(runs):
+    return sorted(runs, key=order)
+
+
+def baseline_of(runs):
+    """The run that others are compared with: "default", else one with no setting at all, else the recording's own, else the first."""
+    choices = ([run for run in runs if is_baseline(run)] or
+               [run for run in runs if not run.config and not is_limit(run)] or
+               [run for run in runs if run.recorded] or runs)
+    return choices[0]
+
+
+@dataclasses.dataclass
+class Verdict:
+    """What to run for one trace. best: the lowest peak; choice: that, or the baseline if little is saved."""
+    baseline: object
+    best: object | None
+    choice: object | None
+    sentence: str
+
+    @property
+    def saved_bytes(self):
+        """None if either did not finish."""
+        if self.choice is None or self.baseline.out_of_memory:
+            return None
+        return self.baseline.peak_reserved_bytes - self.choice.peak_reserved_bytes
+
+
+def change(run, baseline):
+    """Peak reserved relative to the baseline's, 0 is equal; None if either ran out of memory."""
+    if run.out_of_memory or baseline.out_of_memory or baseline.peak_reserved_bytes == 0:
+        return None
+    return run.peak_reserved_bytes / baseline.peak_reserved_bytes - 1
+
+
+def judge(runs):
+    """The verdict on the runs of one trace. Names are set in backticks."""
+    baseline = baseline_of(runs)
+    ranked = rank(runs)
+    settings = [run for run in ranked if not run.out_of_memory and not is_limit(run)]
+    if not settings:
+        return Verdict(baseline, None, None, nothing_finished(ranked))
+    best = settings[0]
+    if len(settings) == 1 and len(runs) == 1:
+        return Verdict(baseline, best, best, f"`{name(best)}` is the only setting here: it reserves "
+                       f"{style.format_bytes(best.peak_reserved_bytes)} at its peak.")
+    if baseline.out_of_memory:
+        return Verdict(baseline, best, best, f"Run `{name(best)}`: it finishes with a peak of "
+                       f"{style.format_bytes(best.peak_reserved_bytes)} reserved, where `{name(baseline)}` "
+                       f"{ran_out(baseline)}.")
+    saved = baseline.peak_reserved_bytes - best.peak_reserved_bytes
+    if best is baseline or saved < WORTHWHILE_SHARE * baseline.peak_reserved_bytes:
+        return Verdict(baseline, best, baseline, keep(baseline, best, settings))
+    sentence = (f"Run `{name(best)}`: it reserves {style.format_bytes(best.peak_reserved_bytes)} at its peak, "
+                f"{style.format_bytes(saved)} ({style.format_percent(saved / baseline.peak_reserved_bytes)}) less than "
+                f"`{name(baseline)}`, {cost(best, baseline)}.")
+    return Verdict(baseline, best, best, sentence)
+
+
+def name(run):
+    return run.config_name
+
+
+def ran_out(run):
+    event = run.out_of_memory_event
+    return "ran out of memory" + ("" if event is None else f" at event{style.NBSP}{style.format_count(event)}")
+
+
+def nothing_finished(ranked):
+    furthest = next((run for run in ranked if not is_limit(run)), ranked[0])
+    return f"No setting finishes. `{name(furthest)}` got furthest: it {ran_out(furthest)}."
+
+
+def keep(baseline, best, settings):
+    others = [run for run in settings if run is not baseline]
+    if not others:
+        return f"Keep `{name(baseline)}`: no other setting finished."
+    text = f"Keep `{name(baseline)}`: it reserves {style.format_bytes(baseline.peak_reserved_bytes)} at its peak, and "
+    saved = baseline.peak_reserved_bytes - best.peak_reserved_bytes
+    if saved > 0:
+        text += (f"the best other setting, `{name(best)}`, saves only {style.format_bytes(saved)} "
+                 f"({style.format_percent(saved / baseline.peak_reserved_bytes)}).")
+    else:
+        text += f"none of the {len(others)} other settings takes less."
+    worst = max(others, key=lambda run: run.peak_reserved_bytes)
+    more = worst.peak_reserved_bytes - baseline.peak_reserved_bytes
+    if more > 0:
+        text += (f" `{name(worst)}` takes {style.format_bytes(more)} "
+                 f"({style.format_percent(more / baseline.peak_reserved_bytes)}) more.")
+    return text
+
+
+def cost(best, baseline):
+    """What the best setting costs against the baseline, in device calls, retries and host time."""
+    parts = []
+    calls, base = best.device_calls, baseline.device_calls
+    if calls is not None and base is not None:
+        span = f"({style.format_count(base)} → {style.format_count(calls)})"
+        if calls == base:
+            parts.append(f"with the same {style.plural(calls, 'device call')}")
+        else:
+            more = "more" if calls > base else "fewer"
+            parts.append(f"with {style.format_count(abs(calls - base))} {more} device calls {span}")
+    retries = best.counter("retries")
+    if retries:
+        parts.append(f"{style.plural(retries, 'retry')} after a failed device call")
+    before, after = baseline.counter("ns_per_event"), best.counter("ns_per_event")
+    if before and after:
+        parts.append(f"{style.format_ns(after)} of host time an event instead of {style.format_ns(before)}")
+    if not parts:
+        return "at a cost that these files do not tell"
+    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
+
+
+# ------------------------------------------------------------------------------------------------------
+# Over all traces.
+
+
+@dataclasses.dataclass
+class Overall:
+    """One setting over all traces, against the baseline of each."""
+    config_name: str
+    limit: bool
+    trace_count: int
+    out_of_memory_count: int
+    changes: list  # relative change of each trace where both finished
+    near_best_count: int  # traces where it is within WORTHWHILE_SHARE of the best
+
+    @property
+    def mean_change(self):
+        """Geometric mean; None if nothing can be compared."""
+        if not self.changes:
+            return None
+        return math.exp(sum(math.log1p(value) for value in self.changes) / len(self.changes)) - 1
+
+
+def config_names(results):
+    return list(dict.fromkeys(run.config_name for run in results.runs))
+
+
+def compare_all(results):
+    """An Overall for each configuration, best first: fewest out of memory, then the lowest mean."""
+    rows = []
+    for config_name in config_names(results):
+        runs = [run for run in results.runs if run.config_name == config_name]
+        changes, near = [], 0
+        for run in runs:
+            verdict = judge(results.runs_of(run.trace))
+            relative = change(run, verdict.baseline)
+            if relative is not None and relative > -1:
+                changes.append(relative)
+            if not run.out_of_memory and verdict.best is not None:
+                near += run.peak_reserved_bytes <= verdict.best.peak_reserved_bytes * (1 + WORTHWHILE_SHARE)
+        rows.append(Overall(config_name, any(is_limit(run) for run in runs), len(runs),
+                            sum(run.out_of_memory for run in runs), changes, near))
+    return sorted(rows, key=lambda row: (row.limit, row.out_of_memory_count,
+                                         math.inf if row.mean_change is None else row.mean_change,
+                                         row.config_name != BASELINE, row.config_name))
+
+
+def answer(results):
+    """The first sentence of the page."""
+    traces = results.traces
+    if not traces:
+        return ""
+    if len(traces) == 1:
+        return judge(results.runs).sentence
+    rows = [row for row in compare_all(results) if row.trace_count == len(traces) and not row.limit]
+    if not rows:
+        return "No setting was run on every trace; see each trace below."
+    best = rows[0]
+    base = next((row for row in rows if row.config_name == BASELINE), None)
+    if base is None or best.mean_change is None:
+        return (f"`{best.config_name}` is the best of {len(rows)} settings on all {len(traces)} traces together"
+                f"{failures(best)}.")
+    saves = best.mean_change <= -WORTHWHILE_SHARE or best.out_of_memory_count < base.out_of_memory_count
+    if best is base or not saves:
+        return (f"Keep `{BASELINE}` if one setting has to serve all {len(traces)} traces: it is within 1{style.NBSP}% of the best "
+                f"on {base.near_best_count} of them, and no other setting reserves less on average{failures(base)}.")
+    return (f"If one setting has to serve all {len(traces)} traces, run `{best.config_name}`: at the peak it reserves "
+            f"{style.format_percent(abs(best.mean_change))} {'less' if best.mean_change <= 0 else 'more'} than `{BASELINE}` "
+            f"(geometric mean; from {style.format_percent(min(best.changes), True)} to "
+            f"{style.format_percent(max(best.changes), True)}){failures(best, base)}. It is within 1{style.NBSP}% of the best setting on "
+            f"{best.near_best_count} of {len(traces)}.")
+
+
+def failures(row, base=None):
+    if row.out_of_memory_count == 0 and base is not None and base.out_of_memory_count > 0:
+        return f", and it finishes all of them, where `{BASELINE}` runs out of memory on {base.out_of_memory_count}"
+    if row.out_of_memory_count == 0:
+        return ""
+    return f"; it runs out of memory on {row.out_of_memory_count} of {row.trace_count}"
