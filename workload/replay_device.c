@@ -81,12 +81,12 @@ void workload__device_deinit(struct workload__device *device) {
     *device = (struct workload__device){0};
 }
 
-void workload__device_next_address(uint64_t address) {
+bool workload__device_next_address(uint64_t address) {
 #ifdef TIDEMARK_SIMULATOR
-    // Refused when the replay has gone its own way and holds memory there: the device then chooses.
-    if (sim_next_address(0, address) != BASE_OK) sim_next_address_clear(0);
+    return sim_next_address(0, address) == BASE_OK;
 #else
     (void)address;
+    return false;
 #endif
 }
 

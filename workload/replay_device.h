@@ -22,8 +22,8 @@ enum base_status workload__device_init(struct workload__device *device,
 // memory of them.
 void workload__device_deinit(struct workload__device *device);
 
-// The next segment lies at ADDRESS, if the device can be told and has it free.
-void workload__device_next_address(uint64_t address);
+// The next segment lies at ADDRESS. False if the device cannot be told or holds memory there.
+bool workload__device_next_address(uint64_t address);
 void workload__device_next_address_clear(void);
 
 // Work up to fence NUMBER of a side stream is done.

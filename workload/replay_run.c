@@ -41,9 +41,11 @@ struct run {
     bool recording; // the start state is made: events count from here
     enum base_status observer_status;
 
-    size_t operation;      // under way
-    size_t segment_cursor; // recorded segments up to here were offered to the device
-    uint64_t event;        // requests done
+    size_t operation;        // under way
+    size_t segment_cursor;   // recorded segments up to here were offered to the device
+    uint64_t wanted_address; // of them, one that was held when it was offered; 0: none
+    bool offered;            // one was offered for the operation under way
+    uint64_t event;          // requests done
     uint64_t reserved_bytes, allocated_bytes, active_bytes;
     uint64_t block_bytes;                // of the last allocation
     struct workload_stream_use *streams; // by the recording's index
@@ -90,6 +92,8 @@ static void observe(void *context, const struct allocator_event *event) {
     case ALLOCATOR_SEGMENT_UNMAP:
         run->reserved_bytes -= event->size;
         run->streams[stream].reserved_bytes -= event->size;
+        if (run->wanted_address != 0 && workload__device_next_address(run->wanted_address))
+            run->wanted_address = 0;
         if (run->checking && run->recording && run->observer_status == BASE_OK)
             run->observer_status = workload__check_release(&run->check, (uintptr_t)event->address);
         break;
@@ -147,26 +151,26 @@ static enum base_status out_of_memory(struct run *run, uint64_t size) {
 }
 
 // Offers the device the address of the segment that the recording took at this operation, if it
-// took one.
-static bool offer_address(struct run *run) {
+// took one. Where memory is held now, the offer waits for its release (see observe).
+static void offer_address(struct run *run) {
     const struct workload_replay_plan *plan = run->plan;
-    if (!run->options->recorded_addresses) return false;
-    bool offered = false;
-    for (; run->segment_cursor < plan->segment_count &&
-           plan->segments[run->segment_cursor].operation == run->operation;
-         run->segment_cursor++) {
-        workload__device_next_address(plan->segments[run->segment_cursor].address);
-        offered = true;
+    if (!run->options->recorded_addresses) return;
+    while (run->segment_cursor < plan->segment_count &&
+           plan->segments[run->segment_cursor].operation == run->operation) {
+        run->wanted_address = plan->segments[run->segment_cursor++].address;
+        if (workload__device_next_address(run->wanted_address)) run->wanted_address = 0;
+        run->offered = true;
     }
-    return offered;
 }
 
 static enum base_status ask(struct run *run, const struct workload__operation *operation,
                             void **pointer) {
-    const bool offered = offer_address(run);
+    offer_address(run);
     enum base_status status = allocator_malloc(run->allocator, 0, operation->size,
                                                run->device.streams[operation->stream], pointer);
-    if (offered) workload__device_next_address_clear();
+    if (run->offered) workload__device_next_address_clear();
+    run->offered = false;
+    run->wanted_address = 0;
     return status;
 }
 

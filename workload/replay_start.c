@@ -73,7 +73,7 @@ static enum base_status rebuild_segment(struct rebuild *rebuild,
 static enum base_status rebuild_segments(struct rebuild *rebuild) {
     const struct trace_state *start = &rebuild->plan->start;
     for (size_t i = 0; i < start->segment_count; i++) {
-        workload__device_next_address(start->segments[i].address);
+        if (!workload__device_next_address(start->segments[i].address)) rebuild->exact = false;
         enum base_status status = rebuild_segment(rebuild, &start->segments[i]);
         workload__device_next_address_clear();
         if (status != BASE_OK) return status;
