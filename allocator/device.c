@@ -17,7 +17,7 @@ enum base_status cca__cuda_failed(cudaError_t error, const char *format, ...) {
     vsnprintf(call, sizeof call, format, arguments);
     va_end(arguments);
     (void)cudaGetLastError();
-    return base_status_set(BASE_CUDA, "%s failed: %s (%s)", call, cudaGetErrorName(error), cudaGetErrorString(error));
+    return base_status_set(BASE_CUDA, "CUDA error: %s (%s) from %s", cudaGetErrorString(error), cudaGetErrorName(error), call);
 }
 
 enum base_status cca__device_scope_begin(struct cca__device_scope *scope, int ordinal) {

@@ -53,7 +53,8 @@ struct cca__device_scope {
 enum base_status cca__device_scope_begin(struct cca__device_scope *scope, int ordinal) BASE_MUST_USE;
 void cca__device_scope_end(const struct cca__device_scope *scope);
 
-// The status for a failed CUDA call, with its name, what it was for and the error; clears the thread's last error.
+// The status for a failed CUDA call: PyTorch's "CUDA error: ...", then the call and what it was for. Clears the thread's last
+// error.
 enum base_status cca__cuda_failed(cudaError_t error, const char *format, ...) BASE_PRINTF(2, 3);
 
 #endif
