@@ -12,7 +12,8 @@
 // X(name, byte). The comment of CPython's Lib/pickle.py tells what each is for.
 #define DATA_OPCODES(X)                                                                            \
     X(MARK, '(')                                                                                   \
-    X(STOP, '.') X(POP, '0') X(POP_MARK, '1') X(DUP, '2') X(FLOAT, 'F') X(INT, 'I') X(BININT, 'J') \
+    X(STOP, '.')                                                                                   \
+    X(POP, '0') X(POP_MARK, '1') X(DUP, '2') X(FLOAT, 'F') X(INT, 'I') X(BININT, 'J')              \
         X(BININT1, 'K') X(LONG, 'L') X(BININT2, 'M') X(NONE, 'N') X(STRING, 'S') X(BINSTRING, 'T') \
             X(SHORT_BINSTRING, 'U') X(UNICODE, 'V') X(BINUNICODE, 'X') X(APPEND, 'a') X(DICT, 'd') \
                 X(EMPTY_DICT, '}') X(APPENDS, 'e') X(GET, 'g') X(BINGET, 'h') X(LONG_BINGET, 'j')  \
@@ -131,8 +132,10 @@ void trace__pickle_destroy(struct trace__pickle *machine) {
 //------------------------------------------------------------------------------------------------------
 // Arguments.
 
-// The little-endian argument of COUNT bytes after the opcode.
-static enum base_status take_number(struct trace__pickle *machine, size_t count, uint64_t *number) {
+// The little-endian argument of COUNT bytes after the opcode. Inlined, so that COUNT is a constant:
+// these are most of a file.
+__attribute__((always_inline)) static inline enum base_status
+take_number(struct trace__pickle *machine, size_t count, uint64_t *number) {
     enum base_status status = trace_input_need(machine->input, count);
     if (status != BASE_OK) return status;
     uint64_t value = 0;
@@ -142,7 +145,8 @@ static enum base_status take_number(struct trace__pickle *machine, size_t count,
     return BASE_OK;
 }
 
-static enum base_status push_number(struct trace__pickle *machine, size_t count) {
+__attribute__((always_inline)) static inline enum base_status
+push_number(struct trace__pickle *machine, size_t count) {
     uint64_t number;
     enum base_status status = take_number(machine, count, &number);
     if (status != BASE_OK) return status;
@@ -192,7 +196,8 @@ static enum base_status push_long4(struct trace__pickle *machine) {
 }
 
 // A string or bytes behind a length of COUNT bytes. Bytes are of no use to any shape.
-static enum base_status push_counted(struct trace__pickle *machine, size_t count, bool is_string) {
+__attribute__((always_inline)) static inline enum base_status
+push_counted(struct trace__pickle *machine, size_t count, bool is_string) {
     uint64_t length;
     enum base_status status = take_number(machine, count, &length);
     if (status != BASE_OK) return status;
@@ -201,13 +206,15 @@ static enum base_status push_counted(struct trace__pickle *machine, size_t count
     return status == BASE_OK ? trace__pickle_push(machine, PICKLE_SCALAR, 0) : status;
 }
 
-static enum base_status memo_get(struct trace__pickle *machine, size_t count) {
+__attribute__((always_inline)) static inline enum base_status
+memo_get(struct trace__pickle *machine, size_t count) {
     uint64_t index;
     enum base_status status = take_number(machine, count, &index);
     return status == BASE_OK ? trace__pickle_memo_get(machine, index) : status;
 }
 
-static enum base_status memo_put(struct trace__pickle *machine, size_t count) {
+__attribute__((always_inline)) static inline enum base_status
+memo_put(struct trace__pickle *machine, size_t count) {
     uint64_t index;
     enum base_status status = take_number(machine, count, &index);
     return status == BASE_OK ? trace__pickle_memo_put(machine, index) : status;

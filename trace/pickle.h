@@ -91,4 +91,9 @@ uint64_t trace__pickle_offset(const struct trace__pickle *machine);
 // "an integer", "a list" ...; a record type gives "a known dict or list".
 const char *trace__pickle_type_name(enum trace__pickle_type type);
 
+// Makes TABLE hold at least NEEDED entries of SIZE bytes; grows by a half, so that what is held
+// stays near what is used.
+enum base_status trace__pickle_grow(void **table, size_t *capacity, size_t needed,
+                                    size_t size) BASE_MUST_USE;
+
 #endif

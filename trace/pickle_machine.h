@@ -61,11 +61,6 @@ struct trace__pickle {
 enum base_status trace__pickle_refuse(const struct trace__pickle *machine, const char *format, ...)
     BASE_PRINTF(2, 3);
 
-// Makes TABLE hold at least NEEDED entries of SIZE bytes; grows by a half, so that what is held
-// stays near what is used.
-enum base_status trace__pickle_grow(void **table, size_t *capacity, size_t needed,
-                                    size_t size) BASE_MUST_USE;
-
 //------------------------------------------------------------------------------------------------------
 // Values.
 
