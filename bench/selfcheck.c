@@ -197,14 +197,24 @@ static void history_name(const struct trace *trace, int device, const char *path
         (void)snprintf(name, 512, "%s", base_name(path));
 }
 
-// A file that is not what its name says, or damaged, fails; one that is another thing, or has no
-// history, is refused with a reason.
-static void refuse(const char *name, bool readable, struct tally *tally) {
-    printf("not replayed: %s  %s\n", base_status_message(), name);
-    if (readable)
+// A reason was given. GRACEFUL: it is one that a file may have; else the file is damaged or
+// misread.
+static void refuse(const char *name, const char *path, bool graceful, struct tally *tally) {
+    const char *message = base_status_message();
+    const size_t length = strlen(path);
+    if (strncmp(message, path, length) == 0 && message[length] == ':') message += length + 2;
+    printf("not replayed: %s  %s\n", message, name);
+    if (graceful)
         tally->passed++;
     else
         tally->failed++;
+}
+
+// Of the kinds of files that are looked at, these are logs of other programs.
+static bool is_other_log(const char *path) {
+    size_t length = strlen(path);
+    if (ends_in(path, length, ".gz")) length -= 3;
+    return ends_in(path, length, ".json") || ends_in(path, length, ".replay");
 }
 
 static void check_file(const char *path, uint64_t capacity, struct tally *tally) {
@@ -212,7 +222,8 @@ static void check_file(const char *path, uint64_t capacity, struct tally *tally)
     enum base_status status =
         trace_read(path, &(struct trace_read_options){.no_stacks = true}, &trace);
     if (status != BASE_OK) {
-        refuse(base_name(path), status == BASE_UNSUPPORTED, tally);
+        const bool other = status == BASE_FORMAT && is_other_log(path);
+        refuse(base_name(path), path, other || status == BASE_UNSUPPORTED, tally);
         return;
     }
     bool any = false;
@@ -224,7 +235,7 @@ static void check_file(const char *path, uint64_t capacity, struct tally *tally)
         history_name(trace, device, path, name);
         status = check_device(trace, device, name, capacity, tally);
         if (status != BASE_OK)
-            refuse(name, status == BASE_UNSUPPORTED || status == BASE_FORMAT, tally);
+            refuse(name, path, status == BASE_UNSUPPORTED || status == BASE_FORMAT, tally);
     }
     trace_destroy(trace);
 }
