@@ -7,8 +7,11 @@ import html
 import os
 import re
 
-from reports import host_cost, load, overview, ranking, style
+from reports import host_cost, load, memory, overview, ranking, style
 
+NOTE_COUNT_MAX = 8
+# A table of so few streams fits beside a picture.
+IDLE_BESIDE_STREAM_COUNT = 1
 CSS_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "page.css")
 
 
@@ -35,8 +38,9 @@ def measured(value, formatted):
 
 
 def table(head, rows, label):
-    """HEAD: texts; ROWS: (class, HTML of cells)."""
-    heads = "".join(f'<th scope="col">{escape(text)}</th>' for text in head)
+    """HEAD: texts, over text rather than numbers if they end in "<"; ROWS: (class, HTML of cells)."""
+    heads = "".join(f'<th scope="col" class="text">{escape(text[:-1])}</th>' if text.endswith("<") else
+                    f'<th scope="col">{escape(text)}</th>' for text in head)
     body = "".join(f'<tr class="{name}">{cells}</tr>\n' if name else f"<tr>{cells}</tr>\n" for name, cells in rows)
     return (f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}"><table>'
             f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}</tbody></table></div>\n")
@@ -55,11 +59,15 @@ def tag(text, classes=""):
 
 
 def head(results, note):
-    parts = ["<h1>Which allocator setting should I run?</h1>\n", f'<p class="facts">{prose(facts(results))}</p>\n']
+    question = "Which allocator setting should I run?" if results.runs else "What does an allocation cost on the host?"
+    parts = [f"<h1>{question}</h1>\n", f'<p class="facts">{prose(facts(results))}</p>\n']
     notes = ([note] if note else []) + results.notes
     if notes:
-        items = "".join(f"<li>{prose(text)}</li>" for text in notes)
-        parts.append(f'<div class="note" role="note"><b>This result set is not complete.</b><ul>{items}</ul></div>\n')
+        shown = notes[:NOTE_COUNT_MAX]
+        if len(notes) > len(shown):
+            shown.append(f"{len(notes) - len(shown)} more of this kind.")
+        items = "".join(f"<li>{prose(text)}</li>" for text in shown)
+        parts.append(f'<div class="note" role="note"><b>These results are incomplete or do not agree:</b><ul>{items}</ul></div>\n')
     if results.runs:
         failed = all(run.out_of_memory for run in results.runs)
         parts.append(f'<p class="answer{" failed" if failed else ""}">{prose(ranking.answer(results))}</p>\n')
@@ -99,7 +107,7 @@ def overview_table(results):
         rows.append(("", f'<th scope="row"><a href="#{anchor(trace)}">{escape(trace)}</a></th>' + choice_cell(verdict) +
                      "".join(overview_cell(runs.get(name), verdict) for name in names)))
     source = "replay.json" if load.REPLAY_FILE in results.contexts else load.MEMORY_FILE
-    return (table(["trace", "run this"] + names, rows, "Peak reserved memory relative to the default") +
+    return (table(["trace", "run this<"] + names, rows, "Peak reserved memory relative to the default") +
             f'<p class="caption">Peak reserved memory: bytes under <code>{escape(ranking.BASELINE)}</code>, the others relative to it. '
             f"Blue is less, orange is more; bold is the setting to run. Settings are ordered by their mean over the traces. "
             f"Source: {source}. As a picture: <a href=\"figures/overview.png\">overview.png</a>.</p>\n")
@@ -137,11 +145,13 @@ def trace_section(results, trace, pictures):
              f'<p class="facts">{prose(provenance(runs))}</p>\n']
     if len(results.traces) > 1:
         parts.append(f'<p class="answer{" failed" if verdict.choice is None else ""}">{prose(verdict.sentence)}</p>\n')
-    parts += [ranking_table(runs, verdict), ranking_caption(results, runs)]
-    shown = [pictures[key] for key in ("curves", "map") if key in pictures]
-    if shown:
-        parts.append('<div class="pictures">\n' + "".join(shown) + "</div>\n")
-    parts += [idle_table(runs), self_check(runs), "</section>\n"]
+    parts += [ranking_table(runs, verdict), ranking_caption(results, runs, verdict)]
+    idle, streams = idle_table(runs), len(memory.stream_names(runs))
+    beside = idle if streams <= IDLE_BESIDE_STREAM_COUNT else ""
+    if pictures:
+        parts.append(f'<div class="pictures">\n<div>{pictures.get("curves", "")}</div>\n'
+                     f'<div>{pictures.get("map", "")}{beside}</div>\n</div>\n')
+    parts += ["" if beside and pictures else idle, self_check(runs), "</section>\n"]
     return "".join(parts)
 
 
@@ -163,7 +173,7 @@ def provenance(runs):
     return " · ".join(part for part in parts if part)
 
 
-RANKING_HEAD = ["configuration", "peak reserved", "over peak allocated", "fragmentation", "out of memory", "retries",
+RANKING_HEAD = ["configuration", "peak reserved", "change", "over peak allocated", "fragmentation", "out of memory", "retries",
                 "device calls", "host time per event"]
 
 
@@ -172,7 +182,7 @@ def ranking_table(runs, verdict):
     top = max(run.peak_reserved_bytes for run in ranked) or 1
     rows = []
     for run in ranked:
-        cells = [ranking_name(run, verdict), reserved_cell(run, top), over_allocated_cell(run),
+        cells = [ranking_name(run, verdict), reserved_cell(run, top), change_cell(run, verdict.baseline), over_allocated_cell(run),
                  measured(run.fragmentation, style.format_percent), out_of_memory_cell(run),
                  measured(run.counter("retries"), style.format_count), measured(run.device_calls, style.format_count),
                  measured(run.counter("ns_per_event"), style.format_ns)]
@@ -199,6 +209,13 @@ def reserved_cell(run, top):
     return cell(style.format_bytes(run.peak_reserved_bytes), run.peak_reserved_bytes, extra=bar)
 
 
+def change_cell(run, baseline):
+    relative = ranking.change(run, baseline)
+    if run is baseline or relative is None:
+        return cell("–")
+    return cell(style.format_percent(relative, True), relative, css=style.heat_css(relative) if relative else "")
+
+
 def over_allocated_cell(run):
     if run.peak_allocated_bytes == 0:
         return cell("–")
@@ -213,11 +230,12 @@ def out_of_memory_cell(run):
     return cell("yes" if event is None else f"at event {style.format_count(event)}", event, "bad")
 
 
-def ranking_caption(results, runs):
+def ranking_caption(results, runs, verdict):
     device = "simulated" if first_context(results).get("cuda") == "simulator" else "of a GPU"
-    text = ("Best first, by peak reserved memory. The bar is peak allocated (blue) and what is reserved beyond it (orange). "
+    text = (f"Best first, by peak reserved memory; change is against `{verdict.baseline.config_name}`. "
+            "The bar is peak allocated (blue) and what is reserved beyond it (orange). "
             "Fragmentation is 1 − peak allocated / peak reserved. An event is an allocation or a free; host time is measured over one "
-            f"replay on this machine, device calls ({device}) included. Runs that ended for want of memory stand last.")
+            f"replay on this machine, device calls ({device}) included. After the settings stand runs without a cache, then those that ended for want of memory.")
     source = load.REPLAY_FILE if any(run.counters for run in runs) else load.MEMORY_FILE
     return f'<p class="caption">{prose(text)} Source: {source}.</p>\n'
 
@@ -228,6 +246,7 @@ def idle_table(runs):
     numbers = sorted({stream.stream for run in ranked for stream in run.memory.streams})
     if not numbers:
         return ""
+    names = memory.stream_names(runs)
     rows = []
     for run in ranked:
         by_number = {stream.stream: stream for stream in run.memory.streams}
@@ -237,10 +256,16 @@ def idle_table(runs):
             cells.append(measured(stream and stream.peak_idle_bytes, style.format_bytes))
             cells.append(measured(stream and stream.idle_bytes, style.format_bytes))
         rows.append(("", "".join(cells)))
-    head = ["configuration"] + [f"stream {number:.0f}, {when}" for number in numbers for when in ("peak", "at the end")]
+    head = ["configuration"] + [f"{names[number]}, {when}" for number in numbers for when in ("peak", "at the end")]
     return ("<h3>Idle cache per stream</h3>\n" + table(head, rows, "Idle cache per stream") +
             '<p class="caption">Reserved and not allocated; what one stream keeps, another cannot use. Streams peak at different times, '
-            f"so peaks do not add up. Source: {load.MEMORY_FILE}.</p>\n")
+            f"so peaks do not add up.{handles(names)} Source: {load.MEMORY_FILE}.</p>\n")
+
+
+def handles(names):
+    """Which handle a counted stream has."""
+    renamed = [f"{name} is {number:.0f}" for number, name in names.items() if not name.endswith(f"{style.NBSP}{number:.0f}")]
+    return f" As recorded, {', '.join(renamed)}." if renamed else ""
 
 
 def self_check(runs):
@@ -272,13 +297,14 @@ def host_cost_section(results, pictures):
              '<div class="pictures">\n' + "".join(pictures.values()) + "</div>\n"]
     rows = []
     for (pattern, size), members in host_cost.group(costs).items():
-        for cost in members:
-            cells = [f'<th scope="row">{escape(host_cost.group_text(pattern, size))}</th>',
-                     cell(host_cost.subject_text(cost.subject), classes="text"), measured(cost.real_ns, style.format_ns)]
+        for index, cost in enumerate(members):
+            name = escape(host_cost.group_text(pattern, size))
+            cells = [f'<th scope="rowgroup" rowspan="{len(members)}">{name}</th>' if index == 0 else "", cell(host_cost.subject_text(cost.subject), classes="text"),
+                     measured(cost.real_ns, style.format_ns)]
             cells += [measured(host_cost.ratio(cost, members, limit), style.format_ratio) for limit in host_cost.LIMITS]
             cells += [measured(cost.percentiles_ns[name], style.format_ns) for name in ("p50", "p90", "p99", "p999", "max")]
             rows.append(("", "".join(cells)))
-    head = ["pattern", "allocator", "mean", "over ideal list", "over one-mutex list", "p50", "p90", "p99", "p99.9", "max"]
+    head = ["pattern", "allocator<", "mean", "over ideal list", "over one-mutex list", "p50", "p90", "p99", "p99.9", "max"]
     clock = next((cost.clock_ns for cost in costs if cost.clock_ns), None)
     clock_text = f" They include the clock's own {style.format_ns(clock)}." if clock else ""
     parts.append(table(head, rows, "Host cost"))

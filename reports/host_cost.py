@@ -19,7 +19,8 @@ SPREAD_CAPTION = ("Single calls, each timed alone: the dot is the median, the th
                   "what reading the clock takes.")
 
 ROW_PT, GROUP_HEAD_PT = 14, 18
-LABEL_PT = 74
+LABEL_PT = 70
+COLUMNS_PT = 94
 
 
 def group(costs):
@@ -39,7 +40,7 @@ def subject_text(subject):
 
 def group_text(pattern, size):
     if size.isdigit():
-        return f"{pattern}, {style.format_bytes(int(size))}"
+        return f"{pattern}, {style.format_bytes(int(size), chosen=True)}"
     return pattern if size == pattern else f"{pattern}, {size}"
 
 
@@ -97,7 +98,7 @@ def time_axis(canvas, top, low, high, right_margin):
         ticks = [step * index for index in range(int(high * 1.02 / step) + 1)]
     axes.set_xticks(ticks)
     axes.set_xticks([], minor=True)
-    axes.set_xticklabels([style.format_ns(tick) if tick else "0" for tick in ticks])
+    axes.set_xticklabels([style.format_ns(tick, chosen=True) if tick else "0" for tick in ticks])
     axes.grid(axis="x", color=style.color("grid"), linewidth=0.6)
     axes.set_axisbelow(True)
     return axes, logarithmic
@@ -107,6 +108,12 @@ def nice_time(high):
     raw = high / 4 or 1
     power = 10 ** math.floor(math.log10(raw))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw)
+
+
+def columns(canvas, top, first, second, **keywords):
+    """Two numbers at the right end of a row."""
+    canvas.text(canvas.width - 46, top, first, style.FONT_SMALL_PT, ha="right", **keywords)
+    canvas.text(canvas.width - 4, top, second, style.FONT_SMALL_PT, ha="right", **keywords)
 
 
 def axis_text(canvas, top, text, logarithmic):
@@ -119,7 +126,7 @@ def draw_bars(costs):
     groups = group(costs)
     canvas, places, top = layout(groups)
     times = [cost.real_ns for cost in costs]
-    axes, logarithmic = time_axis(canvas, top, min(times), max(times), right_margin=92)
+    axes, logarithmic = time_axis(canvas, top, min(times), max(times), right_margin=COLUMNS_PT)
     start = axes.get_xlim()[0]
     for (pattern, size), members, group_top in places:
         canvas.text(8, group_top + 10, group_text(pattern, size), weight="bold")
@@ -128,11 +135,8 @@ def draw_bars(costs):
             axes.barh(y + ROW_PT / 2 - 4, cost.real_ns - start, left=start, height=ROW_PT - 4, color=bar_color(cost.subject))
             canvas.text(LABEL_PT - 6, y + 9.5, subject_text(cost.subject), style.FONT_SMALL_PT, ha="right")
             times_text = ratio(cost, members, "mutex_list")
-            text = style.format_ns(cost.real_ns)
-            if times_text is not None:
-                text += f"  {style.format_ratio(times_text)}"
-            canvas.text(canvas.width - 8, y + 9.5, text, style.FONT_SMALL_PT, ha="right")
-    canvas.text(canvas.width - 8, 15, "time   over one mutex", style.FONT_SMALL_PT - 1, ha="right", color=style.color("muted"))
+            columns(canvas, y + 9.5, style.format_ns(cost.real_ns), "" if times_text is None else style.format_ratio(times_text))
+    columns(canvas, 14, "mean", "×mutex", color=style.color("muted"))
     axis_text(canvas, top, "one allocation and its free, mean", logarithmic)
     return canvas
 
@@ -143,7 +147,7 @@ def draw_spread(costs):
     canvas, places, top = layout(groups)
     low = min(cost.percentiles_ns["p50"] for cost in costs)
     high = max(cost.percentiles_ns["p999"] for cost in costs)
-    axes, logarithmic = time_axis(canvas, top, low, high, right_margin=92)
+    axes, logarithmic = time_axis(canvas, top, low, high, right_margin=COLUMNS_PT)
     clocks = [cost.clock_ns for cost in costs if cost.clock_ns]
     if clocks:
         axes.axvspan(axes.get_xlim()[0], max(clocks), color=style.color("raised"), linewidth=0)
@@ -153,9 +157,8 @@ def draw_spread(costs):
             y = group_top + GROUP_HEAD_PT + ROW_PT * index
             draw_spread_row(axes, cost, y + ROW_PT / 2 - 4)
             canvas.text(LABEL_PT - 6, y + 9.5, subject_text(cost.subject), style.FONT_SMALL_PT, ha="right")
-            text = "  ".join(style.format_ns(cost.percentiles_ns[name]) for name in ("p50", "p99"))
-            canvas.text(canvas.width - 8, y + 9.5, text, style.FONT_SMALL_PT, ha="right")
-    canvas.text(canvas.width - 8, 15, "p50   p99", style.FONT_SMALL_PT - 1, ha="right", color=style.color("muted"))
+            columns(canvas, y + 9.5, *(style.format_ns(cost.percentiles_ns[name]) for name in ("p50", "p99")))
+    columns(canvas, 14, "p50", "p99", color=style.color("muted"))
     axis_text(canvas, top, "one call: p50 to p99, thin to p99.9", logarithmic)
     return canvas
 

@@ -18,6 +18,7 @@ NEAR_LIMIT = 1.35
 PLOT_LEFT, PLOT_RIGHT_MARGIN = 8, 8
 MAP_ROW_PT, MAP_GAP_PT, MAP_ROW_COUNT = 8, 2, 14
 MAP_ROW_COUNT_MAX = 22
+STREAM_NUMBER_MAX = 9999
 
 
 def curves_to_draw(runs):
@@ -52,6 +53,19 @@ def slices(series):
             reserved[-1] = max(reserved[-1], held)
             allocated[-1] = max(allocated[-1], used)
     return starts + [last], reserved + [series["reserved_bytes"][-1]], allocated + [series["allocated_bytes"][-1]]
+
+
+def steps(events, values):
+    """The corners of a curve that keeps each value until the next event; memory is flat for long."""
+    x, y = [events[0]], [values[0]]
+    for event, value in zip(events[1:], values[1:]):
+        if value != y[-1]:
+            x += [event, event]
+            y += [y[-1], value]
+    if x[-1] != events[-1]:
+        x.append(events[-1])
+        y.append(y[-1])
+    return x, y
 
 
 def draw_curves(runs):
@@ -111,16 +125,16 @@ def draw_heading(canvas, top, run, right):
 
 def draw_panel(axes, run, baseline):
     events, reserved, allocated = slices(run.memory.series)
-    axes.fill_between(events, allocated, reserved, step="post", color=style.color("idle"), linewidth=0)
-    axes.fill_between(events, 0, allocated, step="post", color=style.color("allocated"), linewidth=0)
+    axes.fill_between(*steps(events, reserved), color=style.color("idle"), linewidth=0)
+    axes.fill_between(*steps(events, allocated), color=style.color("allocated"), linewidth=0)
     if baseline is not None:
         base_events, base_reserved, _ = slices(baseline.memory.series)
-        axes.step(base_events, base_reserved, where="post", color=style.color("ink"), linewidth=0.9, dashes=(3, 2))
+        axes.plot(*steps(base_events, base_reserved), color=style.color("ink"), linewidth=0.9, dashes=(3, 2))
     low, high = axes.get_ylim()
     limit = run.limit_bytes
     if limit is not None and limit <= high:
         axes.axhline(limit, color=style.color("alarm"), linewidth=0.9)
-        axes.text(0.003, limit / high, f"limit {style.format_bytes(limit)}", transform=axes.transAxes, va="bottom", ha="left",
+        axes.text(0.003, limit / high, f"limit {style.format_bytes(limit)}", transform=axes.transAxes, va="top", ha="left",
                   fontsize=style.FONT_SMALL_PT - 1, color=style.color("alarm"))
     if run.out_of_memory:
         draw_out_of_memory(axes, run, events[-1], high)
@@ -176,6 +190,15 @@ def maps_to_draw(runs):
             break
         keep.add(id(run))
     return [run for run in ranked if id(run) in keep]
+
+
+def stream_names(runs):
+    """stream -> a short name. A stream may be known by its handle, which is as long as an address: those are counted instead."""
+    numbers = {stream.stream for run in runs if run.memory is not None for stream in run.memory.streams}
+    numbers |= {segment.stream for run in runs if run.memory is not None for segment in run.memory.segments}
+    numbers = sorted(numbers)
+    counted = any(number > STREAM_NUMBER_MAX for number in numbers)
+    return {number: f"stream{style.NBSP}{index if counted else number:.0f}" for index, number in enumerate(numbers)}
 
 
 def map_caption(runs):
@@ -240,19 +263,22 @@ def draw_map(runs):
     if pending:
         key.append(("freed, still in use by a stream", "pending", "area"))
     canvas.key(PLOT_LEFT, 10, key)
+    names = stream_names(runs)
     top = 22
     plot_width = canvas.width - label_width - PLOT_RIGHT_MARGIN
     for run, rows, height in zip(drawn, packed, heights):
         total = sum(segment.size for segment in run.memory.segments)
         draw_heading(canvas, top + 11, run, f"{style.format_bytes(total)} in {style.plural(len(run.memory.segments), 'segment')}")
         axes = canvas.axes(label_width, top + 18, plot_width, height - 20)
-        draw_rows(canvas, axes, rows, width, label_width, top + 18, plot_width)
+        draw_rows(canvas, axes, rows, width, (label_width, top + 18, plot_width), names)
         top += height + 12
     draw_scale(canvas, label_width, top - 4, plot_width, width)
     return canvas
 
 
-def draw_rows(canvas, axes, rows, width, label_width, top, plot_width):
+def draw_rows(canvas, axes, rows, width, place, streams):
+    """The rows of one panel. PLACE: left, top and width of the plot; STREAMS: the name of each."""
+    left, top, plot_width = place
     axes.set_xlim(0, width)
     axes.set_ylim(len(rows) * (MAP_ROW_PT + MAP_GAP_PT), 0)
     axes.axis("off")
@@ -267,8 +293,8 @@ def draw_rows(canvas, axes, rows, width, label_width, top, plot_width):
         edges += [(start, y0, start + segment.size, y1) for start, segment in placed
                   if segment.size / width * plot_width > 3]
         if (stream, pool) != before:
-            text = f"stream {stream:.0f} {pool}" if before is None or before[0] != stream else pool
-            canvas.text(label_width - 5, top + y1 - 1, style.shorten(text, 7, label_width), 7, ha="right", color=style.color("muted"))
+            text = f"{streams[stream]} {pool}" if before is None or before[0] != stream else pool
+            canvas.text(left - 5, top + y1 - 1, style.shorten(text, 7, left), 7, ha="right", color=style.color("muted"))
             before = (stream, pool)
     names = {"allocated": "allocated", "inactive": "idle", "pending": "pending"}
     for state, boxes in shapes.items():
@@ -298,5 +324,5 @@ def draw_scale(canvas, left, top, plot_width, width):
     axes.set_xlim(0, width)
     axes.set_ylim(0, 1)
     axes.plot([0, 0, size, size], [1, 0.4, 0.4, 1], color=style.color("muted"), linewidth=0.9, clip_on=False)
-    canvas.text(left + size / width * plot_width + 5, top + 6, style.format_bytes(size), style.FONT_SMALL_PT,
+    canvas.text(left + size / width * plot_width + 5, top + 6, style.format_bytes(size, chosen=True), style.FONT_SMALL_PT,
                 color=style.color("muted"))

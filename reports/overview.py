@@ -6,7 +6,7 @@ The page has the same numbers as a table (document.overview_table), which scroll
 from reports import ranking, style
 
 CELL_HEIGHT_PT, CELL_WIDTH_MAX_PT = 17, 62
-LABEL_PT = 104
+LABEL_PT = 82
 COLUMN_COUNT_MAX, ROW_COUNT_MAX = 8, 40
 
 
@@ -21,7 +21,7 @@ def cell(run, baseline):
     if run is None:
         return "not run", None
     if run.out_of_memory:
-        return "out of mem.", None
+        return "OOM", None
     if run is baseline:
         return style.format_bytes(run.peak_reserved_bytes), None
     relative = ranking.change(run, baseline)
@@ -36,18 +36,20 @@ def draw_overview(results):
 
     names = columns(results)[:COLUMN_COUNT_MAX]
     traces = results.traces[:ROW_COUNT_MAX]
-    canvas = style.Canvas(58 + CELL_HEIGHT_PT * len(traces) + 8)
+    canvas = style.Canvas(58 + CELL_HEIGHT_PT * len(traces) + 22)
     width = min((canvas.width - LABEL_PT - 8) / len(names), CELL_WIDTH_MAX_PT)
     size = 7 if width < 48 else style.FONT_SMALL_PT
     canvas.text(8, 13, "Peak reserved memory relative to the default", weight="bold")
+    crowded = max(style.text_width(name, size) for name in names) > width - 4
     axes = canvas.axes(0, 0, canvas.width, canvas.height)
     axes.axis("off")
     axes.set_xlim(0, canvas.width)
     axes.set_ylim(canvas.height, 0)
     for index, name in enumerate(names):
-        # Neighbouring names stand on two levels, so that each has the width of two cells.
-        level = 36 if index % 2 else 48
-        canvas.text(LABEL_PT + width * (index + 0.5), level, style.shorten(name, size, 2 * width), size, ha="center")
+        # Where names are wide, neighbours stand on two levels, so that each has the width of two cells.
+        level = 36 if crowded and index % 2 else 48
+        room = 2 * width if crowded else width
+        canvas.text(LABEL_PT + width * (index + 0.5), level, style.shorten(name, size, room), size, ha="center")
     for row, trace in enumerate(traces):
         top = 54 + CELL_HEIGHT_PT * row
         runs = {run.config_name: run for run in results.runs_of(trace)}
@@ -65,4 +67,8 @@ def draw_overview(results):
             canvas.text(left + width / 2, top + 11.5, style.shorten(text, size, width), size, ha="center",
                         weight="bold" if chosen else "normal",
                         color=style.color("alarm" if run is not None and run.out_of_memory else "ink"))
+    note = "Blue: less, orange: more, OOM: out of memory, bold: the setting to run."
+    if len(names) < len(columns(results)) or len(traces) < len(results.traces):
+        note += " Not all are shown."
+    canvas.text(8, canvas.height - 6, note, 7, color=style.color("muted"))
     return canvas

@@ -211,13 +211,14 @@ def answer(results):
                 f"{failures(best)}.")
     saves = best.mean_change <= -WORTHWHILE_SHARE or best.out_of_memory_count < base.out_of_memory_count
     if best is base or not saves:
-        return (f"Keep `{BASELINE}` if one setting has to serve all {len(traces)} traces: it is within 1{style.NBSP}% of the best "
-                f"on {base.near_best_count} of them, and no other setting reserves less on average{failures(base)}.")
+        return (f"If one setting has to serve all {len(traces)} traces, keep `{BASELINE}`: no other setting saves "
+                f"{style.format_percent(WORTHWHILE_SHARE)} on average, and it is within {style.format_percent(WORTHWHILE_SHARE)} of the "
+                f"best on {base.near_best_count} of {len(traces)}{failures(base)}.")
     return (f"If one setting has to serve all {len(traces)} traces, run `{best.config_name}`: at the peak it reserves "
             f"{style.format_percent(abs(best.mean_change))} {'less' if best.mean_change <= 0 else 'more'} than `{BASELINE}` "
             f"(geometric mean; from {style.format_percent(min(best.changes), True)} to "
-            f"{style.format_percent(max(best.changes), True)}){failures(best, base)}. It is within 1{style.NBSP}% of the best setting on "
-            f"{best.near_best_count} of {len(traces)}.")
+            f"{style.format_percent(max(best.changes), True)}){failures(best, base)}. It is within {style.format_percent(WORTHWHILE_SHARE)} of the best setting "
+            f"on {best.near_best_count} of {len(traces)}.")
 
 
 def failures(row, base=None):

@@ -30,7 +30,7 @@ COLORS = {
 # Heat cells: text is ink on a tint, so that it stays readable; more and less differ in hue and in sign.
 LESS_RGB, MORE_RGB = (0, 114, 178), (230, 159, 0)
 
-FIGURE_WIDTH_PT = 368
+FIGURE_WIDTH_PT = 332
 FONT_PT = 9
 FONT_SMALL_PT = 8
 FONT_FAMILY = "DejaVu Sans"
@@ -78,17 +78,21 @@ def scaled(value, step, units):
     return math.copysign(size, value), units[index]
 
 
-def format_bytes(value):
-    """1536 -> 1.50 KiB"""
+def format_bytes(value, chosen=False):
+    """1536 -> 1.50 KiB. A size that was CHOSEN rather than measured has no zeros to show: 20971520 -> 20 MiB"""
     number, unit = scaled(value, 1024, ("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
     text = f"{abs(number):.0f}" if unit == "B" else digits(abs(number))
-    return (MINUS if value < 0 else "") + text + NBSP + unit
+    return (MINUS if value < 0 else "") + (trimmed(text) if chosen else text) + NBSP + unit
 
 
-def format_ns(value):
+def format_ns(value, chosen=False):
     """12.34 -> 12.3 ns, 4567 -> 4.57 µs"""
     number, unit = scaled(value, 1000, ("ns", "µs", "ms", "s"))
-    return digits(number) + NBSP + unit
+    return (trimmed(digits(number)) if chosen else digits(number)) + NBSP + unit
+
+
+def trimmed(text):
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def format_count(value):
