@@ -1,5 +1,6 @@
-// See generate.h. The generator is a small program counter over a fixed plan of operations; each operation puts its entries
-// into a short queue that trace__generator_next empties. Memory is bounded by what is live in the made program.
+// See generate.h. The generator is a small program counter over a fixed plan of operations; each
+// operation puts its entries into a short queue that trace__generator_next empties. Memory is
+// bounded by what is live in the made program.
 #include "trace/generate.h"
 
 #include "base/check.h"
@@ -9,13 +10,18 @@
 #include <stdlib.h>
 
 enum {
-    LAYERS_MIN = 12, LAYERS_MAX = 32, // of a training program
-    OPERATIONS_MIN = 6, OPERATIONS_MAX = 14, // of a layer
+    LAYERS_MIN = 12,
+    LAYERS_MAX = 32, // of a training program
+    OPERATIONS_MIN = 6,
+    OPERATIONS_MAX = 14, // of a layer
     OPERATION_COUNT_MAX = LAYERS_MAX * OPERATIONS_MAX,
-    SLOT_COUNT = 1024,  // live caches of a serving program
+    SLOT_COUNT = 1024,   // live caches of a serving program
     SIDE_COUNT_MAX = 64, // live blocks of the side streams
-    SITE_SIDE = 100000, SITE_WEIGHT = 200000, SITE_BACKWARD = 50000,
-    COMPLETION_LAG = 40, // requests between free_requested and free_completed where another stream used the block
+    SITE_SIDE = 100000,
+    SITE_WEIGHT = 200000,
+    SITE_BACKWARD = 50000,
+    COMPLETION_LAG = 40, // requests between free_requested and free_completed where another stream
+                         // used the block
     PENDING_COUNT = 256,
     QUEUE_COUNT = 64,
     STEP_US_MAX = 20,
@@ -46,8 +52,8 @@ struct trace_generator {
 
     struct operation operations[OPERATION_COUNT_MAX];
     uint32_t operation_count;
-    uint32_t position;       // in the step: weights, forward, backward
-    bool warm;               // weights are there
+    uint32_t position;        // in the step: weights, forward, backward
+    bool warm;                // weights are there
     uint64_t scale_per_mille; // of this step's sizes
     struct live_block kept[OPERATION_COUNT_MAX];
     struct live_block temporary;
@@ -70,32 +76,42 @@ const char *trace__profile_name(int profile) {
     return profile >= 0 && profile < TRACE_PROFILE_COUNT ? names[profile] : NULL;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Entries.
 
-static void emit(struct trace_generator *generator, enum trace_action action, const struct live_block *block, uint32_t site) {
+static void emit(struct trace_generator *generator, enum trace_action action,
+                 const struct live_block *block, uint32_t site) {
     BASE_CHECK_LT(generator->queue_count, QUEUE_COUNT);
     generator->time_us += base_random_below(&generator->times, STEP_US_MAX);
     const uint32_t slot = (generator->queue_first + generator->queue_count++) % QUEUE_COUNT;
-    generator->queue[slot] = (struct trace_event){.address = block->address, .size = block->size, .time_us = generator->time_us,
-                                                  .stack = TRACE_NONE, .metadata = TRACE_NONE, .stream = block->stream,
+    generator->queue[slot] = (struct trace_event){.address = block->address,
+                                                  .size = block->size,
+                                                  .time_us = generator->time_us,
+                                                  .stack = TRACE_NONE,
+                                                  .metadata = TRACE_NONE,
+                                                  .stream = block->stream,
                                                   .action = (uint8_t)action};
     generator->queue_sites[slot] = site;
 }
 
-// Late frees whose time has come complete before the next allocation, as an allocator polls them there.
+// Late frees whose time has come complete before the next allocation, as an allocator polls them
+// there.
 static void complete_due(struct trace_generator *generator) {
-    while (generator->pending_count > 0 && generator->pending[generator->pending_first].due <= generator->request_count &&
+    while (generator->pending_count > 0 &&
+           generator->pending[generator->pending_first].due <= generator->request_count &&
            generator->queue_count < QUEUE_COUNT / 2) {
-        emit(generator, TRACE_FREE_COMPLETED, &generator->pending[generator->pending_first].block, 0);
+        emit(generator, TRACE_FREE_COMPLETED, &generator->pending[generator->pending_first].block,
+             0);
         generator->pending_first = (generator->pending_first + 1) % PENDING_COUNT;
         generator->pending_count--;
     }
 }
 
-static struct live_block request(struct trace_generator *generator, uint64_t size, uint16_t stream, uint32_t site) {
+static struct live_block request(struct trace_generator *generator, uint64_t size, uint16_t stream,
+                                 uint32_t site) {
     complete_due(generator);
-    const struct live_block block = {.address = generator->address, .size = size, .site = site, .stream = stream};
+    const struct live_block block = {
+        .address = generator->address, .size = size, .site = site, .stream = stream};
     generator->address += base_round_up(size, 512);
     generator->request_count++;
     emit(generator, TRACE_ALLOC, &block, site);
@@ -107,15 +123,17 @@ static void release(struct trace_generator *generator, struct live_block *block,
     generator->request_count++;
     emit(generator, TRACE_FREE_REQUESTED, block, block->site);
     if (late && generator->pending_count < PENDING_COUNT) {
-        const uint32_t slot = (generator->pending_first + generator->pending_count++) % PENDING_COUNT;
-        generator->pending[slot] = (struct pending_free){*block, generator->request_count + COMPLETION_LAG};
+        const uint32_t slot =
+            (generator->pending_first + generator->pending_count++) % PENDING_COUNT;
+        generator->pending[slot] =
+            (struct pending_free){*block, generator->request_count + COMPLETION_LAG};
     } else {
         emit(generator, TRACE_FREE_COMPLETED, block, block->site);
     }
     block->address = 0;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // The programs.
 
 static void plan_layers(struct trace_generator *generator) {
@@ -130,7 +148,8 @@ static void plan_layers(struct trace_generator *generator) {
                               : base_random_log_between(random, BASE_MIB, 64 * BASE_MIB);
         layer[i].kept = base_random_chance(random, 0.6);
     }
-    for (uint64_t i = 0; i < layers * per_layer; i++) generator->operations[i] = layer[i % per_layer];
+    for (uint64_t i = 0; i < layers * per_layer; i++)
+        generator->operations[i] = layer[i % per_layer];
     generator->operation_count = (uint32_t)(layers * per_layer);
 }
 
@@ -143,12 +162,15 @@ static void train_forward(struct trace_generator *generator, uint32_t i) {
     const struct operation *operation = &generator->operations[i];
     struct live_block block = request(generator, scaled(generator, operation->size), 0, i);
     release(generator, &generator->temporary, false);
-    if (operation->kept) generator->kept[i] = block;
-    else generator->temporary = block;
+    if (operation->kept)
+        generator->kept[i] = block;
+    else
+        generator->temporary = block;
 }
 
 static void train_backward(struct trace_generator *generator, uint32_t i) {
-    struct live_block gradient = request(generator, scaled(generator, generator->operations[i].size), 0, SITE_BACKWARD + i);
+    struct live_block gradient =
+        request(generator, scaled(generator, generator->operations[i].size), 0, SITE_BACKWARD + i);
     release(generator, &generator->kept[i], false);
     release(generator, &generator->temporary, false);
     generator->temporary = gradient;
@@ -165,8 +187,10 @@ static void train(struct trace_generator *generator) {
     }
     if (i == 0 && generator->options.profile == TRACE_PROFILE_VARLEN)
         generator->scale_per_mille = base_random_between(&generator->sizes, 100, 1000);
-    if (i < count) train_forward(generator, i);
-    else train_backward(generator, 2 * count - 1 - i);
+    if (i < count)
+        train_forward(generator, i);
+    else
+        train_backward(generator, 2 * count - 1 - i);
     if (generator->position == 2 * count) generator->position = 0;
 }
 
@@ -177,8 +201,9 @@ static void serve(struct trace_generator *generator) {
         release(generator, &generator->slots[i], false);
         return;
     }
-    const uint64_t size = base_random_chance(random, 0.7) ? base_random_log_between(&generator->sizes, 4, BASE_MIB)
-                                                          : base_random_log_between(&generator->sizes, BASE_MIB, 32 * BASE_MIB);
+    const uint64_t size = base_random_chance(random, 0.7)
+                              ? base_random_log_between(&generator->sizes, 4, BASE_MIB)
+                              : base_random_log_between(&generator->sizes, BASE_MIB, 32 * BASE_MIB);
     const struct live_block block = request(generator, size, 0, i);
     if (base_random_chance(random, 0.5)) {
         generator->slots[i] = block;
@@ -188,15 +213,18 @@ static void serve(struct trace_generator *generator) {
     }
 }
 
-// A side stream takes a buffer; beyond a few dozen the oldest goes back, half of them after stream 0 has used them too.
+// A side stream takes a buffer; beyond a few dozen the oldest goes back, half of them after stream
+// 0 has used them too.
 static void gather(struct trace_generator *generator) {
     struct base_random *random = &generator->choices;
     if (generator->side_count == SIDE_COUNT_MAX) {
-        release(generator, &generator->side[generator->side_first], base_random_chance(random, 0.5));
+        release(generator, &generator->side[generator->side_first],
+                base_random_chance(random, 0.5));
         generator->side_first = (generator->side_first + 1) % SIDE_COUNT_MAX;
         generator->side_count--;
     }
-    const uint16_t stream = (uint16_t)base_random_between(random, 1, generator->options.stream_count - 1);
+    const uint16_t stream =
+        (uint16_t)base_random_between(random, 1, generator->options.stream_count - 1);
     // Shards have few sizes.
     const uint64_t size = BASE_MIB * base_random_between(&generator->sizes, 1, 24) + 12 * BASE_KIB;
     generator->side[(generator->side_first + generator->side_count++) % SIDE_COUNT_MAX] =
@@ -204,15 +232,19 @@ static void gather(struct trace_generator *generator) {
 }
 
 static void operate(struct trace_generator *generator) {
-    if (generator->options.stream_count > 1 && base_random_chance(&generator->choices, 0.15)) gather(generator);
-    else if (generator->options.profile == TRACE_PROFILE_SERVING) serve(generator);
-    else train(generator);
+    if (generator->options.stream_count > 1 && base_random_chance(&generator->choices, 0.15))
+        gather(generator);
+    else if (generator->options.profile == TRACE_PROFILE_SERVING)
+        serve(generator);
+    else
+        train(generator);
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // The interface.
 
-enum base_status trace__generator_create(const struct trace_generator_options *options, struct trace_generator **generator) {
+enum base_status trace__generator_create(const struct trace_generator_options *options,
+                                         struct trace_generator **generator) {
     BASE_CHECK(options->stream_count >= 1 && options->stream_count <= TRACE_GENERATOR_STREAMS_MAX);
     struct trace_generator *made = calloc(1, sizeof *made);
     if (made == NULL) return base_status_set(BASE_HOST_MEMORY, "no memory for a trace generator");
@@ -230,10 +262,12 @@ enum base_status trace__generator_create(const struct trace_generator_options *o
 
 void trace__generator_destroy(struct trace_generator *generator) { free(generator); }
 
-enum base_status trace__generator_next(struct trace_generator *generator, struct trace_event *event, uint32_t *site) {
+enum base_status trace__generator_next(struct trace_generator *generator, struct trace_event *event,
+                                       uint32_t *site) {
     while (generator->queue_count == 0) operate(generator);
     if (generator->address > (uint64_t)1 << 62)
-        return base_status_set(BASE_LIMIT, "the made trace names more addresses than 62 bits hold; make it shorter");
+        return base_status_set(
+            BASE_LIMIT, "the made trace names more addresses than 62 bits hold; make it shorter");
     *event = generator->queue[generator->queue_first];
     *site = generator->queue_sites[generator->queue_first];
     generator->queue_first = (generator->queue_first + 1) % QUEUE_COUNT;

@@ -17,18 +17,17 @@ static const char *const word_texts[] = {
 #undef WORD_TEXT
 };
 
-static void write_bytes(struct trace_pickle *pickle, const void *bytes, size_t size) {
+static void write_bytes(struct trace_pickler *pickle, const void *bytes, size_t size) {
     if (pickle->error == 0 && fwrite(bytes, 1, size, pickle->file.stream) != size)
         pickle->error = errno;
     pickle->written_bytes += size;
 }
 
 static void write_little(unsigned char *out, uint64_t value, int width) {
-    for (int i = 0; i < width; i++, value >>= 8)
-        out[i] = (unsigned char)value;
+    for (int i = 0; i < width; i++, value >>= 8) out[i] = (unsigned char)value;
 }
 
-static void frame_flush(struct trace_pickle *pickle) {
+static void frame_flush(struct trace_pickler *pickle) {
     if (pickle->frame_size == 0) return;
     unsigned char head[FRAME_HEAD_SIZE] = {0x95}; // FRAME
     write_little(head + 1, pickle->frame_size, 8);
@@ -37,30 +36,30 @@ static void frame_flush(struct trace_pickle *pickle) {
     pickle->frame_size = 0;
 }
 
-static unsigned char *reserve(struct trace_pickle *pickle, size_t size) {
+static unsigned char *reserve(struct trace_pickler *pickle, size_t size) {
     if (pickle->frame_size + size > TRACE_PICKLE_FRAME_BYTES) frame_flush(pickle);
     return pickle->frame + pickle->frame_size;
 }
 
-static void opcode(struct trace_pickle *pickle, int code) {
+static void opcode(struct trace_pickler *pickle, int code) {
     *reserve(pickle, 1) = (unsigned char)code;
     pickle->frame_size++;
 }
 
-static void opcode_number(struct trace_pickle *pickle, int code, uint64_t value, int width) {
+static void opcode_number(struct trace_pickler *pickle, int code, uint64_t value, int width) {
     unsigned char *out = reserve(pickle, OPCODE_SIZE_MAX);
     out[0] = (unsigned char)code;
     write_little(out + 1, value, width);
     pickle->frame_size += 1 + (size_t)width;
 }
 
-static uint32_t memoize(struct trace_pickle *pickle) {
+static uint32_t memoize(struct trace_pickler *pickle) {
     opcode(pickle, 0x94); // MEMOIZE
     return pickle->memo_count++;
 }
 
-enum base_status trace__pickle_create(struct trace_pickle *pickle, const char *path) {
-    *pickle = (struct trace_pickle){0};
+enum base_status trace__pickler_create(struct trace_pickler *pickle, const char *path) {
+    *pickle = (struct trace_pickler){0};
     memset(pickle->word_memo, 0xff, sizeof pickle->word_memo);
     memset(pickle->action_memo, 0xff, sizeof pickle->action_memo);
     pickle->frame = malloc(TRACE_PICKLE_FRAME_BYTES);
@@ -75,13 +74,13 @@ enum base_status trace__pickle_create(struct trace_pickle *pickle, const char *p
     return BASE_OK;
 }
 
-enum base_status trace__pickle_finish(struct trace_pickle *pickle) {
+enum base_status trace__pickler_finish(struct trace_pickler *pickle) {
     opcode(pickle, '.'); // STOP
     frame_flush(pickle);
     enum base_status status;
     if (pickle->error != 0) {
-        status =
-            base_status_set(BASE_IO, "cannot write %s: %s", pickle->file.path, strerror(pickle->error));
+        status = base_status_set(BASE_IO, "cannot write %s: %s", pickle->file.path,
+                                 strerror(pickle->error));
         base_file_abandon(&pickle->file);
     } else {
         status = base_file_commit(&pickle->file);
@@ -90,16 +89,16 @@ enum base_status trace__pickle_finish(struct trace_pickle *pickle) {
     return status;
 }
 
-void trace__pickle_abandon(struct trace_pickle *pickle) {
+void trace__pickler_abandon(struct trace_pickler *pickle) {
     base_file_abandon(&pickle->file);
     free(pickle->frame);
 }
 
-uint64_t trace__pickle_size(const struct trace_pickle *pickle) {
+uint64_t trace__pickler_size(const struct trace_pickler *pickle) {
     return pickle->written_bytes + pickle->frame_size;
 }
 
-void trace__pickle_integer(struct trace_pickle *pickle, uint64_t value) {
+void trace__pickler_integer(struct trace_pickler *pickle, uint64_t value) {
     if (value <= UINT8_MAX) {
         opcode_number(pickle, 'K', value, 1); // BININT1
     } else if (value <= UINT16_MAX) {
@@ -118,9 +117,9 @@ void trace__pickle_integer(struct trace_pickle *pickle, uint64_t value) {
     }
 }
 
-void trace__pickle_signed(struct trace_pickle *pickle, int64_t value) {
+void trace__pickler_signed(struct trace_pickler *pickle, int64_t value) {
     if (value >= 0) {
-        trace__pickle_integer(pickle, (uint64_t)value);
+        trace__pickler_integer(pickle, (uint64_t)value);
     } else if (value >= INT32_MIN) {
         opcode_number(pickle, 'J', (uint64_t)value, 4); // BININT
     } else {
@@ -132,17 +131,17 @@ void trace__pickle_signed(struct trace_pickle *pickle, int64_t value) {
     }
 }
 
-void trace__pickle_number(struct trace_pickle *pickle, double value) {
+void trace__pickler_number(struct trace_pickler *pickle, double value) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     opcode_number(pickle, 'G', __builtin_bswap64(bits), 8); // BINFLOAT, big endian
 }
 
-void trace__pickle_bool(struct trace_pickle *pickle, bool value) {
+void trace__pickler_bool(struct trace_pickler *pickle, bool value) {
     opcode(pickle, value ? 0x88 : 0x89);
 }
 
-void trace__pickle_refer(struct trace_pickle *pickle, uint32_t memo) {
+void trace__pickler_refer(struct trace_pickler *pickle, uint32_t memo) {
     BASE_CHECK_LT(memo, pickle->memo_count);
     if (memo <= UINT8_MAX)
         opcode_number(pickle, 'h', memo, 1); // BINGET
@@ -150,9 +149,9 @@ void trace__pickle_refer(struct trace_pickle *pickle, uint32_t memo) {
         opcode_number(pickle, 'j', memo, 4); // LONG_BINGET
 }
 
-void trace__pickle_text(struct trace_pickle *pickle, const char *text, uint32_t *memo) {
+void trace__pickler_text(struct trace_pickler *pickle, const char *text, uint32_t *memo) {
     if (memo != NULL && *memo != TRACE_PICKLE_UNKNOWN) {
-        trace__pickle_refer(pickle, *memo);
+        trace__pickler_refer(pickle, *memo);
         return;
     }
     const size_t length = strlen(text);
@@ -175,38 +174,38 @@ void trace__pickle_text(struct trace_pickle *pickle, const char *text, uint32_t 
     if (memo != NULL) *memo = entry;
 }
 
-void trace__pickle_word(struct trace_pickle *pickle, enum trace_pickle_word word) {
-    trace__pickle_text(pickle, word_texts[word], &pickle->word_memo[word]);
+void trace__pickler_word(struct trace_pickler *pickle, enum trace_pickle_word word) {
+    trace__pickler_text(pickle, word_texts[word], &pickle->word_memo[word]);
 }
 
-void trace__pickle_pair(struct trace_pickle *pickle, uint64_t first, uint64_t second,
-                        uint32_t *memo) {
+void trace__pickler_pair(struct trace_pickler *pickle, uint64_t first, uint64_t second,
+                         uint32_t *memo) {
     if (*memo != TRACE_PICKLE_UNKNOWN) {
-        trace__pickle_refer(pickle, *memo);
+        trace__pickler_refer(pickle, *memo);
         return;
     }
-    trace__pickle_integer(pickle, first);
-    trace__pickle_integer(pickle, second);
+    trace__pickler_integer(pickle, first);
+    trace__pickler_integer(pickle, second);
     opcode(pickle, 0x86); // TUPLE2
     *memo = memoize(pickle);
 }
 
-static void container_begin(struct trace_pickle *pickle, int code) {
+static void container_begin(struct trace_pickler *pickle, int code) {
     opcode(pickle, code);
     memoize(pickle);
     opcode(pickle, '('); // MARK
 }
 
-void trace__pickle_dict_begin(struct trace_pickle *pickle) { container_begin(pickle, '}'); }
-void trace__pickle_dict_end(struct trace_pickle *pickle) { opcode(pickle, 'u'); } // SETITEMS
-void trace__pickle_list_begin(struct trace_pickle *pickle) { container_begin(pickle, ']'); }
-void trace__pickle_list_end(struct trace_pickle *pickle) { opcode(pickle, 'e'); } // APPENDS
+void trace__pickler_dict_begin(struct trace_pickler *pickle) { container_begin(pickle, '}'); }
+void trace__pickler_dict_end(struct trace_pickler *pickle) { opcode(pickle, 'u'); } // SETITEMS
+void trace__pickler_list_begin(struct trace_pickler *pickle) { container_begin(pickle, ']'); }
+void trace__pickler_list_end(struct trace_pickler *pickle) { opcode(pickle, 'e'); } // APPENDS
 
-void trace__pickle_list_break(struct trace_pickle *pickle) {
+void trace__pickler_list_break(struct trace_pickler *pickle) {
     opcode(pickle, 'e');
     opcode(pickle, '(');
 }
 
-uint32_t trace__pickle_last_memo(const struct trace_pickle *pickle) {
+uint32_t trace__pickler_last_memo(const struct trace_pickler *pickle) {
     return pickle->memo_count - 1;
 }

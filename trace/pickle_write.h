@@ -4,11 +4,11 @@
 //
 // The caller nests calls as the values nest; a list or dict is opened and closed:
 //
-//     trace__pickle_dict_begin(&pickle);
-//     trace__pickle_key(&pickle, TRACE_PICKLE_KEY_ADDR);  trace__pickle_integer(&pickle, address);
-//     trace__pickle_dict_end(&pickle);
+//     trace__pickler_dict_begin(&pickle);
+//     trace__pickler_word(&pickle, TRACE_PICKLE_ADDR);  trace__pickler_integer(&pickle, address);
+//     trace__pickler_dict_end(&pickle);
 //
-// Write errors show in trace__pickle_finish alone.
+// Write errors show in trace__pickler_finish alone.
 #ifndef TIDEMARK_TRACE_PICKLE_WRITE_H
 #define TIDEMARK_TRACE_PICKLE_WRITE_H
 
@@ -22,8 +22,9 @@
 // Words of a snapshot: keys and values that come again and again.
 #define TRACE_PICKLE_WORD_LIST(X)                                                                 \
     X(SEGMENTS, "segments")                                                                       \
-    X(DEVICE_TRACES, "device_traces") X(ALLOCATOR_SETTINGS, "allocator_settings") X(              \
-        EXTERNAL_ANNOTATIONS, "external_annotations") X(DEVICE, "device") X(ADDRESS, "address")   \
+    X(DEVICE_TRACES, "device_traces")                                                             \
+    X(ALLOCATOR_SETTINGS, "allocator_settings")                                                   \
+    X(EXTERNAL_ANNOTATIONS, "external_annotations") X(DEVICE, "device") X(ADDRESS, "address")     \
         X(TOTAL_SIZE, "total_size") X(ALLOCATED_SIZE, "allocated_size")                           \
             X(ACTIVE_SIZE, "active_size") X(REQUESTED_SIZE, "requested_size") X(STREAM, "stream") \
                 X(SEGMENT_TYPE, "segment_type") X(LARGE, "large") X(SMALL, "small")               \
@@ -54,7 +55,7 @@ enum trace_pickle_word {
 #define TRACE_PICKLE_FRAME_BYTES ((size_t)64 * 1024)
 #define TRACE_PICKLE_UNKNOWN UINT32_MAX // no memo entry yet
 
-struct trace_pickle {
+struct trace_pickler {
     struct base_file file;
     unsigned char *frame; // bytes of the frame under way
     size_t frame_size;
@@ -65,35 +66,36 @@ struct trace_pickle {
     int error; // errno of the first failed write, 0
 };
 
-enum base_status trace__pickle_create(struct trace_pickle *pickle, const char *path) BASE_MUST_USE;
+enum base_status trace__pickler_create(struct trace_pickler *pickle,
+                                       const char *path) BASE_MUST_USE;
 // Ends the pickle and gives the file its name; or, if anything failed, removes it and says what.
-enum base_status trace__pickle_finish(struct trace_pickle *pickle) BASE_MUST_USE;
-void trace__pickle_abandon(struct trace_pickle *pickle);
+enum base_status trace__pickler_finish(struct trace_pickler *pickle) BASE_MUST_USE;
+void trace__pickler_abandon(struct trace_pickler *pickle);
 // Bytes so far, the frame under way included.
-uint64_t trace__pickle_size(const struct trace_pickle *pickle);
+uint64_t trace__pickler_size(const struct trace_pickler *pickle);
 
-void trace__pickle_integer(struct trace_pickle *pickle, uint64_t value);
-void trace__pickle_signed(struct trace_pickle *pickle, int64_t value);
-void trace__pickle_number(struct trace_pickle *pickle, double value);
-void trace__pickle_bool(struct trace_pickle *pickle, bool value);
-void trace__pickle_word(struct trace_pickle *pickle, enum trace_pickle_word word);
+void trace__pickler_integer(struct trace_pickler *pickle, uint64_t value);
+void trace__pickler_signed(struct trace_pickler *pickle, int64_t value);
+void trace__pickler_number(struct trace_pickler *pickle, double value);
+void trace__pickler_bool(struct trace_pickler *pickle, bool value);
+void trace__pickler_word(struct trace_pickler *pickle, enum trace_pickle_word word);
 // *memo is TRACE_PICKLE_UNKNOWN the first time; TEXT NULL is not allowed. memo NULL: written in
 // full each time.
-void trace__pickle_text(struct trace_pickle *pickle, const char *text, uint32_t *memo);
+void trace__pickler_text(struct trace_pickler *pickle, const char *text, uint32_t *memo);
 // A pair of numbers, a tuple.
-void trace__pickle_pair(struct trace_pickle *pickle, uint64_t first, uint64_t second,
-                        uint32_t *memo);
+void trace__pickler_pair(struct trace_pickler *pickle, uint64_t first, uint64_t second,
+                         uint32_t *memo);
 
-// Containers. dict: key, value, key, value ...; list: values, with trace__pickle_list_break every
+// Containers. dict: key, value, key, value ...; list: values, with trace__pickler_list_break every
 // so often in a long one.
-void trace__pickle_dict_begin(struct trace_pickle *pickle);
-void trace__pickle_dict_end(struct trace_pickle *pickle);
-void trace__pickle_list_begin(struct trace_pickle *pickle);
-void trace__pickle_list_end(struct trace_pickle *pickle);
+void trace__pickler_dict_begin(struct trace_pickler *pickle);
+void trace__pickler_dict_end(struct trace_pickler *pickle);
+void trace__pickler_list_begin(struct trace_pickler *pickle);
+void trace__pickler_list_end(struct trace_pickler *pickle);
 // Appends what came since the list began or broke, so that a reader's stack stays short.
-void trace__pickle_list_break(struct trace_pickle *pickle);
+void trace__pickler_list_break(struct trace_pickler *pickle);
 // The memo entry of the container begun last (to be taken right after the begin call).
-uint32_t trace__pickle_last_memo(const struct trace_pickle *pickle);
-void trace__pickle_refer(struct trace_pickle *pickle, uint32_t memo);
+uint32_t trace__pickler_last_memo(const struct trace_pickler *pickle);
+void trace__pickler_refer(struct trace_pickler *pickle, uint32_t memo);
 
 #endif

@@ -1,5 +1,5 @@
-// See snapshot_write.h. Keys, their order and the words are those of PyTorch's dump. A stack is written once and then referred to, as
-// the frames of equal stacks are one list in our tables.
+// See snapshot_write.h. Keys, their order and the words are those of PyTorch's dump. A stack is
+// written once and then referred to, as the frames of equal stacks are one list in our tables.
 #include "trace/snapshot_write.h"
 
 #include "trace/tmt.h"
@@ -14,123 +14,130 @@ enum { LIST_BATCH = 1000 };
 // Memo entries of what a trace refers to again and again.
 struct writer {
     const struct trace *trace;
-    struct trace_pickle pickle;
+    struct trace_pickler pickle;
     uint32_t *stack_memo, *string_memo, *pool_memo;
     uint32_t no_frames_memo;
 };
 
-static void key_integer(struct trace_pickle *pickle, enum trace_pickle_word key, uint64_t value) {
-    trace__pickle_word(pickle, key);
-    trace__pickle_integer(pickle, value);
+static void key_integer(struct trace_pickler *pickle, enum trace_pickle_word key, uint64_t value) {
+    trace__pickler_word(pickle, key);
+    trace__pickler_integer(pickle, value);
 }
 
-static void key_word(struct trace_pickle *pickle, enum trace_pickle_word key, enum trace_pickle_word value) {
-    trace__pickle_word(pickle, key);
-    trace__pickle_word(pickle, value);
+static void key_word(struct trace_pickler *pickle, enum trace_pickle_word key,
+                     enum trace_pickle_word value) {
+    trace__pickler_word(pickle, key);
+    trace__pickler_word(pickle, value);
 }
 
-void trace__pickle_event(struct trace_pickle *pickle, const struct trace_event *event, uint64_t stream) {
-    trace__pickle_word(pickle, TRACE_PICKLE_ACTION);
-    trace__pickle_text(pickle, trace_action_name((enum trace_action)event->action), &pickle->action_memo[event->action]);
-    key_integer(pickle, event->action == TRACE_OOM ? TRACE_PICKLE_DEVICE_FREE : TRACE_PICKLE_ADDR, event->address);
+void trace__pickler_event(struct trace_pickler *pickle, const struct trace_event *event,
+                          uint64_t stream) {
+    trace__pickler_word(pickle, TRACE_PICKLE_ACTION);
+    trace__pickler_text(pickle, trace_action_name((enum trace_action)event->action),
+                        &pickle->action_memo[event->action]);
+    key_integer(pickle, event->action == TRACE_OOM ? TRACE_PICKLE_DEVICE_FREE : TRACE_PICKLE_ADDR,
+                event->address);
     key_integer(pickle, TRACE_PICKLE_SIZE, event->size);
     key_integer(pickle, TRACE_PICKLE_STREAM, stream);
     if (event->time_us != 0) key_integer(pickle, TRACE_PICKLE_TIME_US, event->time_us);
 }
 
-void trace__pickle_settings(struct trace_pickle *pickle, const struct trace_settings *settings) {
-    trace__pickle_word(pickle, TRACE_PICKLE_ALLOCATOR_SETTINGS);
-    trace__pickle_dict_begin(pickle);
-    trace__pickle_word(pickle, TRACE_PICKLE_CONFIG);
-    trace__pickle_text(pickle, settings->config, NULL);
-    trace__pickle_word(pickle, TRACE_PICKLE_MAX_SPLIT_SIZE);
-    trace__pickle_signed(pickle, settings->max_split_size);
-    trace__pickle_word(pickle, TRACE_PICKLE_GARBAGE_COLLECTION_THRESHOLD);
-    trace__pickle_number(pickle, settings->garbage_collection_threshold);
-    trace__pickle_word(pickle, TRACE_PICKLE_EXPANDABLE_SEGMENTS);
-    trace__pickle_bool(pickle, settings->expandable_segments);
-    trace__pickle_word(pickle, TRACE_PICKLE_ROUNDUP_POWER2_DIVISIONS);
-    trace__pickle_dict_begin(pickle);
+void trace__pickler_settings(struct trace_pickler *pickle, const struct trace_settings *settings) {
+    trace__pickler_word(pickle, TRACE_PICKLE_ALLOCATOR_SETTINGS);
+    trace__pickler_dict_begin(pickle);
+    trace__pickler_word(pickle, TRACE_PICKLE_CONFIG);
+    trace__pickler_text(pickle, settings->config, NULL);
+    trace__pickler_word(pickle, TRACE_PICKLE_MAX_SPLIT_SIZE);
+    trace__pickler_signed(pickle, settings->max_split_size);
+    trace__pickler_word(pickle, TRACE_PICKLE_GARBAGE_COLLECTION_THRESHOLD);
+    trace__pickler_number(pickle, settings->garbage_collection_threshold);
+    trace__pickler_word(pickle, TRACE_PICKLE_EXPANDABLE_SEGMENTS);
+    trace__pickler_bool(pickle, settings->expandable_segments);
+    trace__pickler_word(pickle, TRACE_PICKLE_ROUNDUP_POWER2_DIVISIONS);
+    trace__pickler_dict_begin(pickle);
     for (int i = 0; i < 16; i++) {
         char mebibytes[16];
         snprintf(mebibytes, sizeof mebibytes, "%d", 1 << i);
-        trace__pickle_text(pickle, mebibytes, NULL);
-        trace__pickle_integer(pickle, settings->roundup_power2_divisions[i]);
+        trace__pickler_text(pickle, mebibytes, NULL);
+        trace__pickler_integer(pickle, settings->roundup_power2_divisions[i]);
     }
-    trace__pickle_dict_end(pickle);
-    trace__pickle_dict_end(pickle);
+    trace__pickler_dict_end(pickle);
+    trace__pickler_dict_end(pickle);
 }
 
 static void write_string(struct writer *writer, uint32_t string) {
-    trace__pickle_text(&writer->pickle, writer->trace->strings[string], &writer->string_memo[string]);
+    trace__pickler_text(&writer->pickle, writer->trace->strings[string],
+                        &writer->string_memo[string]);
 }
 
 static void write_stack(struct writer *writer, uint32_t index) {
-    struct trace_pickle *pickle = &writer->pickle;
+    struct trace_pickler *pickle = &writer->pickle;
     uint32_t *memo = index == TRACE_NONE ? &writer->no_frames_memo : &writer->stack_memo[index];
     if (*memo != TRACE_PICKLE_UNKNOWN) {
-        trace__pickle_refer(pickle, *memo);
+        trace__pickler_refer(pickle, *memo);
         return;
     }
-    trace__pickle_list_begin(pickle);
-    *memo = trace__pickle_last_memo(pickle);
-    const struct trace_stack none = {0, 0}, *stack = index == TRACE_NONE ? &none : &writer->trace->stacks[index];
+    trace__pickler_list_begin(pickle);
+    *memo = trace__pickler_last_memo(pickle);
+    const struct trace_stack none = {0, 0},
+                             *stack = index == TRACE_NONE ? &none : &writer->trace->stacks[index];
     for (uint32_t i = 0; i < stack->count; i++) {
         const struct trace_frame *frame = &writer->trace->frames[stack->first + i];
-        trace__pickle_dict_begin(pickle);
-        trace__pickle_word(pickle, TRACE_PICKLE_NAME);
+        trace__pickler_dict_begin(pickle);
+        trace__pickler_word(pickle, TRACE_PICKLE_NAME);
         write_string(writer, frame->function);
-        trace__pickle_word(pickle, TRACE_PICKLE_FILENAME);
+        trace__pickler_word(pickle, TRACE_PICKLE_FILENAME);
         write_string(writer, frame->file);
         key_integer(pickle, TRACE_PICKLE_LINE, frame->line);
-        trace__pickle_dict_end(pickle);
+        trace__pickler_dict_end(pickle);
     }
-    trace__pickle_list_end(pickle);
+    trace__pickler_list_end(pickle);
 }
 
 static void write_frames(struct writer *writer, uint32_t stack) {
-    trace__pickle_word(&writer->pickle, TRACE_PICKLE_FRAMES);
+    trace__pickler_word(&writer->pickle, TRACE_PICKLE_FRAMES);
     write_stack(writer, stack);
 }
 
 static void write_pool(struct writer *writer, uint16_t pool) {
-    trace__pickle_pair(&writer->pickle, writer->trace->pools[pool].capture, writer->trace->pools[pool].user,
-                       &writer->pool_memo[pool]);
+    trace__pickler_pair(&writer->pickle, writer->trace->pools[pool].capture,
+                        writer->trace->pools[pool].user, &writer->pool_memo[pool]);
 }
 
 static void write_event(struct writer *writer, const struct trace_event *event) {
-    struct trace_pickle *pickle = &writer->pickle;
-    trace__pickle_dict_begin(pickle);
-    trace__pickle_event(pickle, event, writer->trace->streams[event->stream]);
+    struct trace_pickler *pickle = &writer->pickle;
+    trace__pickler_dict_begin(pickle);
+    trace__pickler_event(pickle, event, writer->trace->streams[event->stream]);
     if (event->metadata != TRACE_NONE) {
-        trace__pickle_word(pickle, TRACE_PICKLE_USER_METADATA);
+        trace__pickler_word(pickle, TRACE_PICKLE_USER_METADATA);
         write_string(writer, event->metadata);
     }
     if (writer->trace->has_pool_ids) {
-        trace__pickle_word(pickle, TRACE_PICKLE_POOL_ID);
+        trace__pickler_word(pickle, TRACE_PICKLE_POOL_ID);
         write_pool(writer, event->pool);
     }
     if (event->stack != TRACE_NONE) write_frames(writer, event->stack);
-    trace__pickle_dict_end(pickle);
+    trace__pickler_dict_end(pickle);
 }
 
 static void write_block(struct writer *writer, const struct trace_block *block) {
-    static const enum trace_pickle_word states[] = {[TRACE_BLOCK_INACTIVE] = TRACE_PICKLE_INACTIVE,
-                                                    [TRACE_BLOCK_ALLOCATED] = TRACE_PICKLE_ACTIVE_ALLOCATED,
-                                                    [TRACE_BLOCK_PENDING_FREE] = TRACE_PICKLE_ACTIVE_PENDING_FREE};
-    struct trace_pickle *pickle = &writer->pickle;
-    trace__pickle_dict_begin(pickle);
+    static const enum trace_pickle_word states[] = {
+        [TRACE_BLOCK_INACTIVE] = TRACE_PICKLE_INACTIVE,
+        [TRACE_BLOCK_ALLOCATED] = TRACE_PICKLE_ACTIVE_ALLOCATED,
+        [TRACE_BLOCK_PENDING_FREE] = TRACE_PICKLE_ACTIVE_PENDING_FREE};
+    struct trace_pickler *pickle = &writer->pickle;
+    trace__pickler_dict_begin(pickle);
     key_integer(pickle, TRACE_PICKLE_ADDRESS, block->address);
     key_integer(pickle, TRACE_PICKLE_SIZE, block->size);
     key_integer(pickle, TRACE_PICKLE_REQUESTED_SIZE, block->requested_size);
     key_word(pickle, TRACE_PICKLE_STATE, states[block->state]);
     write_frames(writer, block->stack);
-    trace__pickle_dict_end(pickle);
+    trace__pickler_dict_end(pickle);
 }
 
 static void write_segment(struct writer *writer, const struct trace_segment *segment) {
-    struct trace_pickle *pickle = &writer->pickle;
-    trace__pickle_dict_begin(pickle);
+    struct trace_pickler *pickle = &writer->pickle;
+    trace__pickler_dict_begin(pickle);
     key_integer(pickle, TRACE_PICKLE_DEVICE, segment->device);
     key_integer(pickle, TRACE_PICKLE_ADDRESS, segment->address);
     key_integer(pickle, TRACE_PICKLE_TOTAL_SIZE, segment->total_size);
@@ -138,49 +145,51 @@ static void write_segment(struct writer *writer, const struct trace_segment *seg
     key_integer(pickle, TRACE_PICKLE_ACTIVE_SIZE, segment->active_size);
     key_integer(pickle, TRACE_PICKLE_REQUESTED_SIZE, segment->requested_size);
     key_integer(pickle, TRACE_PICKLE_STREAM, writer->trace->streams[segment->stream]);
-    key_word(pickle, TRACE_PICKLE_SEGMENT_TYPE, segment->is_large ? TRACE_PICKLE_LARGE : TRACE_PICKLE_SMALL);
-    trace__pickle_word(pickle, TRACE_PICKLE_SEGMENT_POOL_ID);
+    key_word(pickle, TRACE_PICKLE_SEGMENT_TYPE,
+             segment->is_large ? TRACE_PICKLE_LARGE : TRACE_PICKLE_SMALL);
+    trace__pickler_word(pickle, TRACE_PICKLE_SEGMENT_POOL_ID);
     write_pool(writer, segment->pool);
-    trace__pickle_word(pickle, TRACE_PICKLE_IS_EXPANDABLE);
-    trace__pickle_bool(pickle, segment->is_expandable);
+    trace__pickler_word(pickle, TRACE_PICKLE_IS_EXPANDABLE);
+    trace__pickler_bool(pickle, segment->is_expandable);
     write_frames(writer, segment->stack);
-    trace__pickle_word(pickle, TRACE_PICKLE_BLOCKS);
-    trace__pickle_list_begin(pickle);
+    trace__pickler_word(pickle, TRACE_PICKLE_BLOCKS);
+    trace__pickler_list_begin(pickle);
     for (uint32_t i = 0; i < segment->block_count; i++) {
         write_block(writer, &writer->trace->blocks[segment->block_first + i]);
-        if (i % LIST_BATCH == LIST_BATCH - 1) trace__pickle_list_break(pickle);
+        if (i % LIST_BATCH == LIST_BATCH - 1) trace__pickler_list_break(pickle);
     }
-    trace__pickle_list_end(pickle);
-    trace__pickle_dict_end(pickle);
+    trace__pickler_list_end(pickle);
+    trace__pickler_dict_end(pickle);
 }
 
 static void write_all(struct writer *writer) {
     const struct trace *trace = writer->trace;
-    struct trace_pickle *pickle = &writer->pickle;
-    trace__pickle_dict_begin(pickle);
-    trace__pickle_word(pickle, TRACE_PICKLE_SEGMENTS);
-    trace__pickle_list_begin(pickle);
+    struct trace_pickler *pickle = &writer->pickle;
+    trace__pickler_dict_begin(pickle);
+    trace__pickler_word(pickle, TRACE_PICKLE_SEGMENTS);
+    trace__pickler_list_begin(pickle);
     for (size_t i = 0; i < trace->segment_count; i++) {
         write_segment(writer, &trace->segments[i]);
-        if (i % LIST_BATCH == LIST_BATCH - 1) trace__pickle_list_break(pickle);
+        if (i % LIST_BATCH == LIST_BATCH - 1) trace__pickler_list_break(pickle);
     }
-    trace__pickle_list_end(pickle);
-    trace__pickle_word(pickle, TRACE_PICKLE_DEVICE_TRACES);
-    trace__pickle_list_begin(pickle);
+    trace__pickler_list_end(pickle);
+    trace__pickler_word(pickle, TRACE_PICKLE_DEVICE_TRACES);
+    trace__pickler_list_begin(pickle);
     for (uint32_t device = 0; device < trace->device_count; device++) {
-        trace__pickle_list_begin(pickle);
-        for (size_t i = trace->device_event_first[device]; i < trace->device_event_first[device + 1]; i++) {
+        trace__pickler_list_begin(pickle);
+        for (size_t i = trace->device_event_first[device];
+             i < trace->device_event_first[device + 1]; i++) {
             write_event(writer, &trace->events[i]);
-            if (i % LIST_BATCH == LIST_BATCH - 1) trace__pickle_list_break(pickle);
+            if (i % LIST_BATCH == LIST_BATCH - 1) trace__pickler_list_break(pickle);
         }
-        trace__pickle_list_end(pickle);
+        trace__pickler_list_end(pickle);
     }
-    trace__pickle_list_end(pickle);
-    if (trace->settings.known) trace__pickle_settings(pickle, &trace->settings);
-    trace__pickle_word(pickle, TRACE_PICKLE_EXTERNAL_ANNOTATIONS);
-    trace__pickle_list_begin(pickle);
-    trace__pickle_list_end(pickle);
-    trace__pickle_dict_end(pickle);
+    trace__pickler_list_end(pickle);
+    if (trace->settings.known) trace__pickler_settings(pickle, &trace->settings);
+    trace__pickler_word(pickle, TRACE_PICKLE_EXTERNAL_ANNOTATIONS);
+    trace__pickler_list_begin(pickle);
+    trace__pickler_list_end(pickle);
+    trace__pickler_dict_end(pickle);
 }
 
 static uint32_t *memo_create(size_t count) {
@@ -198,10 +207,10 @@ enum base_status trace__write_snapshot(const struct trace *trace, const char *pa
     writer.pool_memo = memo_create(trace->pool_count);
     if (writer.stack_memo == NULL || writer.string_memo == NULL || writer.pool_memo == NULL)
         status = base_status_set(BASE_HOST_MEMORY, "no memory to write %s", path);
-    if (status == BASE_OK) status = trace__pickle_create(&writer.pickle, path);
+    if (status == BASE_OK) status = trace__pickler_create(&writer.pickle, path);
     if (status == BASE_OK) {
         write_all(&writer);
-        status = trace__pickle_finish(&writer.pickle);
+        status = trace__pickler_finish(&writer.pickle);
     }
     free(writer.stack_memo);
     free(writer.string_memo);

@@ -1,12 +1,15 @@
 // The state before the first event of a window.
 //
-// A segment or block was there at the start if the first event of its address takes it away (segment_free, free_requested,
-// free_completed), or if it is in the final state and no event made it. The free blocks are the rest. What a live block's size was:
+// A segment or block was there at the start if the first event of its address takes it away
+// (segment_free, free_requested, free_completed), or if it is in the final state and no event made
+// it. The free blocks are the rest. What a live block's size was:
 //   - one that is still there at the end and has no event: as in the final state;
-//   - else the rounded request, and in the large pool up to 1 MiB more that was not worth splitting off. Pieces of the large pool are
-//     longer than 1 MiB, so a shorter gap behind such a block belongs to it. With a longer gap the border is open by up to 1 MiB:
-//     the first allocation behind the block shows it (walk.c). Where none comes before the block itself is freed, the least
-//     size is assumed; the free block behind it was then at least as long as any request it could have served.
+//   - else the rounded request, and in the large pool up to 1 MiB more that was not worth splitting
+//   off. Pieces of the large pool are
+//     longer than 1 MiB, so a shorter gap behind such a block belongs to it. With a longer gap the
+//     border is open by up to 1 MiB: the first allocation behind the block shows it (walk.c). Where
+//     none comes before the block itself is freed, the least size is assumed; the free block behind
+//     it was then at least as long as any request it could have served.
 //   - a block of max_split_size or more is never split: it fills its gap.
 // A block whose first event is free_completed was pending free at the start.
 #include "trace/walk.h"
@@ -32,45 +35,55 @@ static enum base_status reserve(void **table, size_t count, size_t *capacity, si
     if (count < *capacity) return BASE_OK;
     const size_t wanted = *capacity == 0 ? 64 : *capacity * 2;
     void *grown = realloc(*table, wanted * size);
-    if (grown == NULL) return base_status_set(BASE_HOST_MEMORY, "no memory for a start state of %zu entries", wanted);
+    if (grown == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "no memory for a start state of %zu entries",
+                               wanted);
     *table = grown;
     *capacity = wanted;
     return BASE_OK;
 }
 
 static enum base_status add_segment(struct builder *builder, const struct trace_segment *segment) {
-    enum base_status status = reserve((void **)&builder->segments, builder->segment_count, &builder->segment_capacity,
-                                      sizeof *builder->segments);
+    enum base_status status = reserve((void **)&builder->segments, builder->segment_count,
+                                      &builder->segment_capacity, sizeof *builder->segments);
     if (status == BASE_OK) builder->segments[builder->segment_count++] = *segment;
     return status;
 }
 
 static enum base_status add_live(struct builder *builder, const struct trace_block *block) {
-    enum base_status status =
-        reserve((void **)&builder->live, builder->live_count, &builder->live_capacity, sizeof *builder->live);
+    enum base_status status = reserve((void **)&builder->live, builder->live_count,
+                                      &builder->live_capacity, sizeof *builder->live);
     if (status == BASE_OK) builder->live[builder->live_count++] = *block;
     return status;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // What was there.
 
 static enum base_status take_block_event(struct builder *builder, const struct trace_event *event) {
     if (trace__find(&builder->block_seen, event->address) != TRACE_NONE) return BASE_OK;
     enum base_status status = base_address_map_set(&builder->block_seen, event->address, 0);
     if (status != BASE_OK || event->action == TRACE_ALLOC) return status;
-    const struct trace_block block = {
-        .address = event->address, .requested_size = event->size, .stack = TRACE_NONE,
-        .state = event->action == TRACE_FREE_REQUESTED ? TRACE_BLOCK_ALLOCATED : TRACE_BLOCK_PENDING_FREE};
+    const struct trace_block block = {.address = event->address,
+                                      .requested_size = event->size,
+                                      .stack = TRACE_NONE,
+                                      .state = event->action == TRACE_FREE_REQUESTED
+                                                   ? TRACE_BLOCK_ALLOCATED
+                                                   : TRACE_BLOCK_PENDING_FREE};
     return add_live(builder, &block);
 }
 
-static enum base_status take_segment_event(struct builder *builder, const struct trace_event *event) {
+static enum base_status take_segment_event(struct builder *builder,
+                                           const struct trace_event *event) {
     if (trace__find(&builder->segment_seen, event->address) != TRACE_NONE) return BASE_OK;
     enum base_status status = base_address_map_set(&builder->segment_seen, event->address, 0);
     if (status != BASE_OK || event->action == TRACE_SEGMENT_ALLOC) return status;
-    const struct trace_segment segment = {.address = event->address, .total_size = event->size, .stack = TRACE_NONE,
-                                          .stream = event->stream, .pool = event->pool, .device = event->device,
+    const struct trace_segment segment = {.address = event->address,
+                                          .total_size = event->size,
+                                          .stack = TRACE_NONE,
+                                          .stream = event->stream,
+                                          .pool = event->pool,
+                                          .device = event->device,
                                           .is_large = event->size != TRACE_SMALL_SEGMENT_BYTES};
     return add_segment(builder, &segment);
 }
@@ -97,17 +110,20 @@ static enum base_status take_final_state(struct builder *builder) {
     for (size_t i = 0; status == BASE_OK && i < trace->segment_count; i++) {
         const struct trace_segment *segment = &trace->segments[i];
         if (segment->device != builder->device) continue;
-        if (trace__find(&builder->segment_seen, segment->address) == TRACE_NONE) status = add_segment(builder, segment);
-        for (uint64_t j = segment->block_first; status == BASE_OK && j < segment->block_first + segment->block_count; j++) {
+        if (trace__find(&builder->segment_seen, segment->address) == TRACE_NONE)
+            status = add_segment(builder, segment);
+        for (uint64_t j = segment->block_first;
+             status == BASE_OK && j < segment->block_first + segment->block_count; j++) {
             const struct trace_block *block = &trace->blocks[j];
-            if (block->state != TRACE_BLOCK_INACTIVE && trace__find(&builder->block_seen, block->address) == TRACE_NONE)
+            if (block->state != TRACE_BLOCK_INACTIVE &&
+                trace__find(&builder->block_seen, block->address) == TRACE_NONE)
                 status = add_live(builder, block);
         }
     }
     return status;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Where it was.
 
 static int segment_compare(const void *a, const void *b) {
@@ -120,7 +136,8 @@ static int block_compare(const void *a, const void *b) {
     return first->address < second->address ? -1 : first->address > second->address;
 }
 
-static void state_add_block(struct trace_state *state, struct trace_segment *segment, const struct trace_block *block) {
+static void state_add_block(struct trace_state *state, struct trace_segment *segment,
+                            const struct trace_block *block) {
     state->blocks[state->block_count++] = *block;
     segment->block_count++;
     if (block->state == TRACE_BLOCK_INACTIVE) return;
@@ -129,8 +146,10 @@ static void state_add_block(struct trace_state *state, struct trace_segment *seg
     if (block->state == TRACE_BLOCK_ALLOCATED) segment->allocated_size += block->size;
 }
 
-// The size of a block with ROOM bytes to the next live block or the segment's end. *guessed: it may be up to 1 MiB more.
-static uint64_t infer_size(const struct trace_settings *settings, bool is_large, uint64_t requested, uint64_t room, bool *guessed) {
+// The size of a block with ROOM bytes to the next live block or the segment's end. *guessed: it may
+// be up to 1 MiB more.
+static uint64_t infer_size(const struct trace_settings *settings, bool is_large, uint64_t requested,
+                           uint64_t room, bool *guessed) {
     const uint64_t rounded = trace__round_size(settings, requested);
     *guessed = false;
     if (!is_large || rounded >= room) return rounded;
@@ -139,16 +158,20 @@ static uint64_t infer_size(const struct trace_settings *settings, bool is_large,
     return rounded;
 }
 
-static enum base_status contradiction(const struct trace_segment *segment, const struct trace_block *block, const char *what) {
+static enum base_status contradiction(const struct trace_segment *segment,
+                                      const struct trace_block *block, const char *what) {
     return base_status_set(BASE_FORMAT,
-                           "the start of the window cannot be rebuilt: block 0x%" PRIx64 " of %" PRIu64
-                           " bytes in segment 0x%" PRIx64 " of %" PRIu64 " bytes %s",
-                           block->address, block->requested_size, segment->address, segment->total_size, what);
+                           "the start of the window cannot be rebuilt: block 0x%" PRIx64
+                           " of %" PRIu64 " bytes in segment 0x%" PRIx64 " of %" PRIu64 " bytes %s",
+                           block->address, block->requested_size, segment->address,
+                           segment->total_size, what);
 }
 
-// Lays one segment out: its live blocks, which begin at *next of builder->live, and the free gaps between them.
-static enum base_status place_segment(struct builder *builder, struct trace_state *state, unsigned char *guessed,
-                                      struct trace_segment *segment, size_t *next) {
+// Lays one segment out: its live blocks, which begin at *next of builder->live, and the free gaps
+// between them.
+static enum base_status place_segment(struct builder *builder, struct trace_state *state,
+                                      unsigned char *guessed, struct trace_segment *segment,
+                                      size_t *next) {
     const struct trace_settings *settings = &builder->trace->settings;
     const uint64_t end = segment->address + segment->total_size;
     uint64_t address = segment->address;
@@ -159,7 +182,8 @@ static enum base_status place_segment(struct builder *builder, struct trace_stat
         const bool have_live = *next < builder->live_count && builder->live[*next].address < end;
         const uint64_t limit = have_live ? builder->live[*next].address : end;
         if (limit > address) { // a free gap
-            const struct trace_block gap = {.address = address, .size = limit - address, .stack = TRACE_NONE};
+            const struct trace_block gap = {
+                .address = address, .size = limit - address, .stack = TRACE_NONE};
             state_add_block(state, segment, &gap);
             address = limit;
             continue;
@@ -168,8 +192,12 @@ static enum base_status place_segment(struct builder *builder, struct trace_stat
         const bool more = *next < builder->live_count && builder->live[*next].address < end;
         const uint64_t room = (more ? builder->live[*next].address : end) - address;
         bool is_guessed = false;
-        if (block.size == 0) block.size = infer_size(settings, segment->is_large, block.requested_size, room, &is_guessed);
-        if (block.size > room) return contradiction(segment, &block, "does not fit before the next live block or the segment's end");
+        if (block.size == 0)
+            block.size =
+                infer_size(settings, segment->is_large, block.requested_size, room, &is_guessed);
+        if (block.size > room)
+            return contradiction(segment, &block,
+                                 "does not fit before the next live block or the segment's end");
         guessed[state->block_count] = is_guessed;
         state_add_block(state, segment, &block);
         address += block.size;
@@ -177,15 +205,17 @@ static enum base_status place_segment(struct builder *builder, struct trace_stat
     return BASE_OK;
 }
 
-static enum base_status place_all(struct builder *builder, struct trace_state *state, unsigned char *guessed) {
+static enum base_status place_all(struct builder *builder, struct trace_state *state,
+                                  unsigned char *guessed) {
     size_t next = 0;
     uint64_t address = 0; // end of the segment before
     for (size_t i = 0; i < builder->segment_count; i++) {
         struct trace_segment *segment = &builder->segments[i];
-        if (segment->address < address || segment->total_size == 0 || segment->address + segment->total_size < segment->address)
+        if (segment->address < address || segment->total_size == 0 ||
+            segment->address + segment->total_size < segment->address)
             return base_status_set(BASE_FORMAT,
-                                   "the start of the window cannot be rebuilt: segment 0x%" PRIx64 " of %" PRIu64
-                                   " bytes is empty or overlaps the one before",
+                                   "the start of the window cannot be rebuilt: segment 0x%" PRIx64
+                                   " of %" PRIu64 " bytes is empty or overlaps the one before",
                                    segment->address, segment->total_size);
         address = segment->address + segment->total_size;
         if (next < builder->live_count && builder->live[next].address < segment->address) break;
@@ -193,19 +223,23 @@ static enum base_status place_all(struct builder *builder, struct trace_state *s
         if (status != BASE_OK) return status;
     }
     if (next < builder->live_count)
-        return base_status_set(BASE_FORMAT, "the free of an unknown address: block 0x%" PRIx64 " of %" PRIu64
-                                            " bytes is freed, but was neither allocated nor lies in a segment of the start",
-                               builder->live[next].address, builder->live[next].requested_size);
+        return base_status_set(
+            BASE_FORMAT,
+            "the free of an unknown address: block 0x%" PRIx64 " of %" PRIu64
+            " bytes is freed, but was neither allocated nor lies in a segment of the start",
+            builder->live[next].address, builder->live[next].requested_size);
     return BASE_OK;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // The borders, and the whole.
 
 // Follows the window once: contradictions come out, open borders are settled.
-static enum base_status settle(struct builder *builder, struct trace_state *state, const unsigned char *guessed) {
+static enum base_status settle(struct builder *builder, struct trace_state *state,
+                               const unsigned char *guessed) {
     struct trace_walk walk;
-    enum base_status status = trace__walk_init(&walk, builder->trace, builder->device, state, guessed);
+    enum base_status status =
+        trace__walk_init(&walk, builder->trace, builder->device, state, guessed);
     for (size_t i = builder->event_first; status == BASE_OK && i < builder->event_end; i++) {
         status = trace__walk_event(&walk, i);
         if (status != BASE_OK) break;
@@ -219,9 +253,12 @@ static void sum_up(struct trace_state *state) {
     for (size_t i = 0; i < state->segment_count; i++) {
         struct trace_segment *segment = &state->segments[i];
         segment->active_size = segment->allocated_size = 0;
-        for (uint64_t j = segment->block_first; j < segment->block_first + segment->block_count; j++) {
-            if (state->blocks[j].state != TRACE_BLOCK_INACTIVE) segment->active_size += state->blocks[j].size;
-            if (state->blocks[j].state == TRACE_BLOCK_ALLOCATED) segment->allocated_size += state->blocks[j].size;
+        for (uint64_t j = segment->block_first; j < segment->block_first + segment->block_count;
+             j++) {
+            if (state->blocks[j].state != TRACE_BLOCK_INACTIVE)
+                segment->active_size += state->blocks[j].size;
+            if (state->blocks[j].state == TRACE_BLOCK_ALLOCATED)
+                segment->allocated_size += state->blocks[j].size;
         }
     }
 }
@@ -230,13 +267,17 @@ static enum base_status build(struct builder *builder, struct trace_state *state
     enum base_status status = take_events(builder);
     if (status == BASE_OK) status = take_final_state(builder);
     if (status != BASE_OK) return status;
-    if (builder->segment_count > 0) qsort(builder->segments, builder->segment_count, sizeof *builder->segments, segment_compare);
-    if (builder->live_count > 0) qsort(builder->live, builder->live_count, sizeof *builder->live, block_compare);
+    if (builder->segment_count > 0)
+        qsort(builder->segments, builder->segment_count, sizeof *builder->segments,
+              segment_compare);
+    if (builder->live_count > 0)
+        qsort(builder->live, builder->live_count, sizeof *builder->live, block_compare);
     // Each live block has at most one gap behind it, each segment one before.
     const size_t block_count_max = 2 * builder->live_count + builder->segment_count + 1;
     unsigned char *guessed = calloc(block_count_max, 1);
     state->blocks = malloc(block_count_max * sizeof *state->blocks);
-    if (guessed == NULL || state->blocks == NULL) status = base_status_set(BASE_HOST_MEMORY, "no memory for a start state");
+    if (guessed == NULL || state->blocks == NULL)
+        status = base_status_set(BASE_HOST_MEMORY, "no memory for a start state");
     if (status == BASE_OK) status = place_all(builder, state, guessed);
     if (status == BASE_OK) {
         state->segments = builder->segments;
@@ -249,12 +290,16 @@ static enum base_status build(struct builder *builder, struct trace_state *state
     return status;
 }
 
-enum base_status trace_start_state(const struct trace *trace, int device, struct trace_state *state) {
+enum base_status trace_start_state(const struct trace *trace, int device,
+                                   struct trace_state *state) {
     *state = (struct trace_state){0};
     if (device < 0 || (uint32_t)device >= trace->device_count)
-        return base_status_set(BASE_INVALID_VALUE, "%s has no device %d: it has %u", trace->name, device, trace->device_count);
+        return base_status_set(BASE_INVALID_VALUE, "%s has no device %d: it has %u", trace->name,
+                               device, trace->device_count);
     if (!trace_has_placement(trace, device)) return BASE_OK;
-    struct builder builder = {.trace = trace, .device = device, .event_first = trace->device_event_first[device],
+    struct builder builder = {.trace = trace,
+                              .device = device,
+                              .event_first = trace->device_event_first[device],
                               .event_end = trace->device_event_first[device + 1]};
     enum base_status status = build(&builder, state);
     base_address_map_deinit(&builder.block_seen);

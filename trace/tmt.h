@@ -1,15 +1,17 @@
-// The .tmt file, as docs/trace-format.md describes it: constants, section tables and the codec of records that reader and
-// writer share. Inside trace/ only.
+// The .tmt file, as docs/trace-format.md describes it: constants, section tables and the codec of
+// records that reader and writer share. Inside trace/ only.
 //
-// A section is a table of records. A kind lists the fields of its record once, with their place in memory; both
-// encodings follow from that list, so a field cannot be written one way and read another.
+// A section is a table of records. A kind lists the fields of its record once, with their place in
+// memory; both encodings follow from that list, so a field cannot be written one way and read
+// another.
 #ifndef TIDEMARK_TRACE_TMT_H
 #define TIDEMARK_TRACE_TMT_H
 
 #include "trace/input.h"
 #include "trace/trace.h"
 
-// Like PNG's: a byte that is no ASCII, a DOS line end, a DOS end of file, a UNIX line end: transfers as text show.
+// Like PNG's: a byte that is no ASCII, a DOS line end, a DOS end of file, a UNIX line end:
+// transfers as text show.
 #define TRACE_TMT_MAGIC "\x89TMT\r\n\x1a\n"
 
 enum {
@@ -64,18 +66,24 @@ struct trace_tmt_table {
 
 const struct trace_tmt_table *trace__tmt_table(enum trace_tmt_kind kind);
 
-// COUNT structs to COUNT * record_size bytes and back. The columns take at most TRACE_TMT_GROUP_RECORDS at a time.
-void trace__tmt_pack_records(const struct trace_tmt_table *table, const void *structs, size_t count, unsigned char *out);
-void trace__tmt_unpack_records(const struct trace_tmt_table *table, const unsigned char *in, size_t count, void *structs);
-void trace__tmt_pack_columns(const struct trace_tmt_table *table, const void *structs, size_t count, unsigned char *out);
-void trace__tmt_unpack_columns(const struct trace_tmt_table *table, const unsigned char *in, size_t count, void *structs);
+// COUNT structs to COUNT * record_size bytes and back. The columns take at most
+// TRACE_TMT_GROUP_RECORDS at a time.
+void trace__tmt_pack_records(const struct trace_tmt_table *table, const void *structs, size_t count,
+                             unsigned char *out);
+void trace__tmt_unpack_records(const struct trace_tmt_table *table, const unsigned char *in,
+                               size_t count, void *structs);
+void trace__tmt_pack_columns(const struct trace_tmt_table *table, const void *structs, size_t count,
+                             unsigned char *out);
+void trace__tmt_unpack_columns(const struct trace_tmt_table *table, const unsigned char *in,
+                               size_t count, void *structs);
 
-// The promises of trace.h: every index in its table, every action in the list, devices and segments in order.
-// BASE_FORMAT names the table, the entry and what would be right.
+// The promises of trace.h: every index in its table, every action in the list, devices and segments
+// in order. BASE_FORMAT names the table, the entry and what would be right.
 enum base_status trace__validate(const struct trace *trace) BASE_MUST_USE;
 
 // Reads a .tmt from its first byte; the input's offset is 0.
-enum base_status trace__read_tmt(struct trace_input *input, const struct trace_read_options *options,
+enum base_status trace__read_tmt(struct trace_input *input,
+                                 const struct trace_read_options *options,
                                  struct trace **trace) BASE_MUST_USE;
 
 // Little-endian numbers at BYTES.

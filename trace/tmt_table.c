@@ -1,19 +1,23 @@
 // The sections' record layouts and the two encodings of a run of records.
 //
-// Columns: field by field, in each field byte plane by byte plane (all lowest bytes first), a delta field as the
-// difference to the record before, modulo its width. Neighbouring events differ in few bytes, so planes are long runs
-// that deflate folds away: a fifth to a fourteenth of the records' size on recorded traces.
+// Columns: field by field, in each field byte plane by byte plane (all lowest bytes first), a delta
+// field as the difference to the record before, modulo its width. Neighbouring events differ in few
+// bytes, so planes are long runs that deflate folds away: a fifth to a fourteenth of the records'
+// size on recorded traces.
 #include "trace/tmt.h"
 
 #include "base/check.h"
 
 #include <string.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are copied as they stand in memory");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "records are copied as they stand in memory");
 _Static_assert(sizeof(struct trace_event) == 40, "an event is 40 bytes in the file and in memory");
 
-#define FIELD(type, member) {offsetof(type, member), sizeof(((type *)0)->member), false}
-#define DELTA(type, member) {offsetof(type, member), sizeof(((type *)0)->member), true}
+#define FIELD(type, member) \
+    { offsetof(type, member), sizeof(((type *)0)->member), false }
+#define DELTA(type, member) \
+    { offsetof(type, member), sizeof(((type *)0)->member), true }
 
 static const struct trace_tmt_field byte_fields[] = {{0, 1, false}};
 static const struct trace_tmt_field word_fields[] = {{0, 4, false}};
@@ -33,12 +37,12 @@ static const struct trace_tmt_field stack_fields[] = {
 };
 // block_first is the sum of the counts before.
 static const struct trace_tmt_field segment_fields[] = {
-    DELTA(struct trace_segment, address),     FIELD(struct trace_segment, total_size),
+    DELTA(struct trace_segment, address),        FIELD(struct trace_segment, total_size),
     FIELD(struct trace_segment, allocated_size), FIELD(struct trace_segment, active_size),
     FIELD(struct trace_segment, requested_size), FIELD(struct trace_segment, block_count),
-    FIELD(struct trace_segment, stack),       FIELD(struct trace_segment, stream),
-    FIELD(struct trace_segment, pool),        FIELD(struct trace_segment, device),
-    FIELD(struct trace_segment, is_large),    FIELD(struct trace_segment, is_expandable),
+    FIELD(struct trace_segment, stack),          FIELD(struct trace_segment, stream),
+    FIELD(struct trace_segment, pool),           FIELD(struct trace_segment, device),
+    FIELD(struct trace_segment, is_large),       FIELD(struct trace_segment, is_expandable),
 };
 static const struct trace_tmt_field block_fields[] = {
     DELTA(struct trace_block, address),        FIELD(struct trace_block, size),
@@ -46,15 +50,16 @@ static const struct trace_tmt_field block_fields[] = {
     FIELD(struct trace_block, state),
 };
 static const struct trace_tmt_field event_fields[] = {
-    FIELD(struct trace_event, address), FIELD(struct trace_event, size),
-    DELTA(struct trace_event, time_us), FIELD(struct trace_event, stack),
+    FIELD(struct trace_event, address),  FIELD(struct trace_event, size),
+    DELTA(struct trace_event, time_us),  FIELD(struct trace_event, stack),
     FIELD(struct trace_event, metadata), FIELD(struct trace_event, stream),
-    FIELD(struct trace_event, pool),    FIELD(struct trace_event, action),
-    FIELD(struct trace_event, device),  FIELD(struct trace_event, reserved),
+    FIELD(struct trace_event, pool),     FIELD(struct trace_event, action),
+    FIELD(struct trace_event, device),   FIELD(struct trace_event, reserved),
 };
 
 #define COUNT(fields) (sizeof(fields) / sizeof((fields)[0]))
-#define TABLE(name, record_size, type, fields, same) {name, record_size, sizeof(type), COUNT(fields), fields, same}
+#define TABLE(name, record_size, type, fields, same) \
+    { name, record_size, sizeof(type), COUNT(fields), fields, same }
 
 static const struct trace_tmt_table tables[] = {
     [TRACE_TMT_TEXT] = TABLE("text", 1, char, byte_fields, true),
@@ -74,7 +79,8 @@ const struct trace_tmt_table *trace__tmt_table(enum trace_tmt_kind kind) {
     return &tables[kind];
 }
 
-void trace__tmt_pack_records(const struct trace_tmt_table *table, const void *structs, size_t count, unsigned char *out) {
+void trace__tmt_pack_records(const struct trace_tmt_table *table, const void *structs, size_t count,
+                             unsigned char *out) {
     if (table->same_layout) {
         memcpy(out, structs, count * table->record_size);
         return;
@@ -88,7 +94,8 @@ void trace__tmt_pack_records(const struct trace_tmt_table *table, const void *st
     }
 }
 
-void trace__tmt_unpack_records(const struct trace_tmt_table *table, const unsigned char *in, size_t count, void *structs) {
+void trace__tmt_unpack_records(const struct trace_tmt_table *table, const unsigned char *in,
+                               size_t count, void *structs) {
     if (table->same_layout) {
         memcpy(structs, in, count * table->record_size);
         return;
@@ -103,31 +110,35 @@ void trace__tmt_unpack_records(const struct trace_tmt_table *table, const unsign
     }
 }
 
-// One field of COUNT records to its planes. WIDTH is a constant at each call, so that the inner loop unrolls.
-static inline void pack_field(const unsigned char *field, size_t stride, size_t count, int width, bool delta,
-                              unsigned char *out) {
+// One field of COUNT records to its planes. WIDTH is a constant at each call, so that the inner
+// loop unrolls.
+static inline void pack_field(const unsigned char *field, size_t stride, size_t count, int width,
+                              bool delta, unsigned char *out) {
     uint64_t before = 0;
     for (size_t i = 0; i < count; i++, field += stride) {
         uint64_t value = 0;
         memcpy(&value, field, (size_t)width);
         const uint64_t stored = delta ? value - before : value;
         before = value;
-        for (int plane = 0; plane < width; plane++) out[(size_t)plane * count + i] = (unsigned char)(stored >> 8 * plane);
+        for (int plane = 0; plane < width; plane++)
+            out[(size_t)plane * count + i] = (unsigned char)(stored >> 8 * plane);
     }
 }
 
-static inline void unpack_field(const unsigned char *in, size_t stride, size_t count, int width, bool delta,
-                                unsigned char *field) {
+static inline void unpack_field(const unsigned char *in, size_t stride, size_t count, int width,
+                                bool delta, unsigned char *field) {
     uint64_t before = 0;
     for (size_t i = 0; i < count; i++, field += stride) {
         uint64_t value = 0;
-        for (int plane = 0; plane < width; plane++) value |= (uint64_t)in[(size_t)plane * count + i] << 8 * plane;
+        for (int plane = 0; plane < width; plane++)
+            value |= (uint64_t)in[(size_t)plane * count + i] << 8 * plane;
         if (delta) before = value += before;
         memcpy(field, &value, (size_t)width);
     }
 }
 
-void trace__tmt_pack_columns(const struct trace_tmt_table *table, const void *structs, size_t count, unsigned char *out) {
+void trace__tmt_pack_columns(const struct trace_tmt_table *table, const void *structs, size_t count,
+                             unsigned char *out) {
     BASE_CHECK_LE(count, TRACE_TMT_GROUP_RECORDS);
     for (uint32_t f = 0; f < table->field_count; f++) {
         const struct trace_tmt_field *field = &table->fields[f];
@@ -142,7 +153,8 @@ void trace__tmt_pack_columns(const struct trace_tmt_table *table, const void *st
     }
 }
 
-void trace__tmt_unpack_columns(const struct trace_tmt_table *table, const unsigned char *in, size_t count, void *structs) {
+void trace__tmt_unpack_columns(const struct trace_tmt_table *table, const unsigned char *in,
+                               size_t count, void *structs) {
     BASE_CHECK_LE(count, TRACE_TMT_GROUP_RECORDS);
     memset(structs, 0, count * table->struct_size);
     for (uint32_t f = 0; f < table->field_count; f++) {

@@ -1,6 +1,6 @@
-// Writing a .tmt. Sections go out one after another in groups of records, so that memory stays at a group's size however long
-// the trace is; a section's head is written again once its size and sum are known. Text tables (text, strings) are
-// gathered first: they are small.
+// Writing a .tmt. Sections go out one after another in groups of records, so that memory stays at a
+// group's size however long the trace is; a section's head is written again once its size and sum
+// are known. Text tables (text, strings) are gathered first: they are small.
 #include "trace/tmt.h"
 
 #include "base/check.h"
@@ -34,8 +34,8 @@ static enum base_status put_stored(struct writer *writer, const void *bytes, siz
     return put(writer, bytes, size);
 }
 
-static enum base_status deflate_group(struct writer *writer, z_stream *zlib, const unsigned char *bytes, size_t size,
-                                      bool last) {
+static enum base_status deflate_group(struct writer *writer, z_stream *zlib,
+                                      const unsigned char *bytes, size_t size, bool last) {
     zlib->next_in = (unsigned char *)(uintptr_t)bytes;
     zlib->avail_in = (uInt)size;
     do {
@@ -52,14 +52,16 @@ static enum base_status deflate_group(struct writer *writer, z_stream *zlib, con
 static enum base_status write_deflated(struct writer *writer, const struct trace_tmt_table *table,
                                        const unsigned char *structs, size_t count) {
     z_stream zlib = {0};
-    if (deflateInit(&zlib, 9) != Z_OK) return base_status_set(BASE_HOST_MEMORY, "no memory to compress %s", table->name);
+    if (deflateInit(&zlib, 9) != Z_OK)
+        return base_status_set(BASE_HOST_MEMORY, "no memory to compress %s", table->name);
     enum base_status status = BASE_OK;
     do {
         const size_t group = count < TRACE_TMT_GROUP_RECORDS ? count : TRACE_TMT_GROUP_RECORDS;
         trace__tmt_pack_columns(table, structs, group, writer->packed);
         count -= group;
         structs += group * table->struct_size;
-        status = deflate_group(writer, &zlib, writer->packed, group * table->record_size, count == 0);
+        status =
+            deflate_group(writer, &zlib, writer->packed, group * table->record_size, count == 0);
     } while (status == BASE_OK && count > 0);
     deflateEnd(&zlib);
     return status;
@@ -78,9 +80,11 @@ static enum base_status write_records(struct writer *writer, const struct trace_
     return status;
 }
 
-static enum base_status write_section(struct writer *writer, enum trace_tmt_kind kind, const void *structs, size_t count) {
+static enum base_status write_section(struct writer *writer, enum trace_tmt_kind kind,
+                                      const void *structs, size_t count) {
     const struct trace_tmt_table *table = trace__tmt_table(kind);
-    const enum trace_tmt_encoding encoding = writer->compress && count > 0 ? TRACE_TMT_COLUMNS_DEFLATED : TRACE_TMT_RECORDS;
+    const enum trace_tmt_encoding encoding =
+        writer->compress && count > 0 ? TRACE_TMT_COLUMNS_DEFLATED : TRACE_TMT_RECORDS;
     unsigned char head[TRACE_TMT_SECTION_HEAD_SIZE] = {0};
     const off_t head_offset = ftello(writer->file.stream);
     writer->stored_size = 0;
@@ -101,7 +105,8 @@ static enum base_status write_section(struct writer *writer, enum trace_tmt_kind
         return base_status_set(BASE_IO, "cannot write %s: %s", writer->file.path, strerror(errno));
     status = put(writer, head, sizeof head);
     if (status == BASE_OK && fseeko(writer->file.stream, 0, SEEK_END) != 0)
-        status = base_status_set(BASE_IO, "cannot write %s: %s", writer->file.path, strerror(errno));
+        status =
+            base_status_set(BASE_IO, "cannot write %s: %s", writer->file.path, strerror(errno));
     return status;
 }
 
@@ -128,7 +133,8 @@ static enum base_status write_header(struct writer *writer, const struct trace *
     put_double(header + 32, settings->garbage_collection_threshold);
     trace__tmt_put(header + 40, 8, settings->capacity_bytes);
     put_double(header + 48, settings->memory_fraction);
-    for (int i = 0; i < 16; i++) trace__tmt_put(header + 56 + 4 * i, 4, settings->roundup_power2_divisions[i]);
+    for (int i = 0; i < 16; i++)
+        trace__tmt_put(header + 56 + 4 * i, 4, settings->roundup_power2_divisions[i]);
     trace__tmt_put(header + 124, 4, crc32_z(0, header, 124));
     return put(writer, header, sizeof header);
 }
@@ -136,11 +142,13 @@ static enum base_status write_header(struct writer *writer, const struct trace *
 // Name, source, configuration, version: each with its 0.
 static enum base_status write_text(struct writer *writer, const struct trace *trace) {
     const char *texts[] = {trace->name, trace->source, trace->settings.config,
-                           trace->settings.torch_version == NULL ? "" : trace->settings.torch_version};
+                           trace->settings.torch_version == NULL ? ""
+                                                                 : trace->settings.torch_version};
     size_t size = 0;
     for (int i = 0; i < 4; i++) size += strlen(texts[i]) + 1;
     char *joined = malloc(size), *next = joined;
-    if (joined == NULL) return base_status_set(BASE_HOST_MEMORY, "no memory for %zu bytes of text", size);
+    if (joined == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "no memory for %zu bytes of text", size);
     for (int i = 0; i < 4; i++) next = stpcpy(next, texts[i]) + 1;
     enum base_status status = write_section(writer, TRACE_TMT_TEXT, joined, size);
     free(joined);
@@ -163,7 +171,8 @@ static enum base_status write_strings(struct writer *writer, const struct trace 
         memcpy(next, trace->strings[i], length);
         next += length;
     }
-    enum base_status status = write_section(writer, TRACE_TMT_STRING_LENGTHS, lengths, trace->string_count);
+    enum base_status status =
+        write_section(writer, TRACE_TMT_STRING_LENGTHS, lengths, trace->string_count);
     if (status == BASE_OK) status = write_section(writer, TRACE_TMT_STRING_BYTES, joined, size);
     free(lengths);
     free(joined);
@@ -173,14 +182,21 @@ static enum base_status write_strings(struct writer *writer, const struct trace 
 static enum base_status write_all(struct writer *writer, const struct trace *trace) {
     enum base_status status = write_header(writer, trace);
     if (status == BASE_OK) status = write_text(writer, trace);
-    if (status == BASE_OK) status = write_section(writer, TRACE_TMT_STREAMS, trace->streams, trace->stream_count);
-    if (status == BASE_OK) status = write_section(writer, TRACE_TMT_POOLS, trace->pools, trace->pool_count);
+    if (status == BASE_OK)
+        status = write_section(writer, TRACE_TMT_STREAMS, trace->streams, trace->stream_count);
+    if (status == BASE_OK)
+        status = write_section(writer, TRACE_TMT_POOLS, trace->pools, trace->pool_count);
     if (status == BASE_OK) status = write_strings(writer, trace);
-    if (status == BASE_OK) status = write_section(writer, TRACE_TMT_FRAMES, trace->frames, trace->frame_count);
-    if (status == BASE_OK) status = write_section(writer, TRACE_TMT_STACKS, trace->stacks, trace->stack_count);
-    if (status == BASE_OK) status = write_section(writer, TRACE_TMT_SEGMENTS, trace->segments, trace->segment_count);
-    if (status == BASE_OK) status = write_section(writer, TRACE_TMT_BLOCKS, trace->blocks, trace->block_count);
-    if (status == BASE_OK) status = write_section(writer, TRACE_TMT_EVENTS, trace->events, trace->event_count);
+    if (status == BASE_OK)
+        status = write_section(writer, TRACE_TMT_FRAMES, trace->frames, trace->frame_count);
+    if (status == BASE_OK)
+        status = write_section(writer, TRACE_TMT_STACKS, trace->stacks, trace->stack_count);
+    if (status == BASE_OK)
+        status = write_section(writer, TRACE_TMT_SEGMENTS, trace->segments, trace->segment_count);
+    if (status == BASE_OK)
+        status = write_section(writer, TRACE_TMT_BLOCKS, trace->blocks, trace->block_count);
+    if (status == BASE_OK)
+        status = write_section(writer, TRACE_TMT_EVENTS, trace->events, trace->event_count);
     return status;
 }
 
@@ -190,12 +206,16 @@ enum base_status trace_write(const struct trace *trace, const char *path, bool c
     struct writer writer = {.compress = compress};
     writer.packed = malloc((size_t)TRACE_TMT_GROUP_RECORDS * TRACE_TMT_RECORD_SIZE_MAX);
     writer.out = malloc(OUT_SIZE);
-    if (writer.packed == NULL || writer.out == NULL) status = base_status_set(BASE_HOST_MEMORY, "no memory to write %s", path);
-    else status = base_file_create(&writer.file, path);
+    if (writer.packed == NULL || writer.out == NULL)
+        status = base_status_set(BASE_HOST_MEMORY, "no memory to write %s", path);
+    else
+        status = base_file_create(&writer.file, path);
     if (status == BASE_OK) {
         status = write_all(&writer, trace);
-        if (status == BASE_OK) status = base_file_commit(&writer.file);
-        else base_file_abandon(&writer.file);
+        if (status == BASE_OK)
+            status = base_file_commit(&writer.file);
+        else
+            base_file_abandon(&writer.file);
     }
     free(writer.packed);
     free(writer.out);

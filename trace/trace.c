@@ -54,7 +54,10 @@ bool trace_has_placement(const struct trace *trace, int device) {
     BASE_CHECK(device >= 0 && device < TRACE_DEVICE_COUNT_MAX);
     for (size_t i = 0; i < trace->segment_count; i++)
         if (trace->segments[i].device == device) return true;
-    for (size_t i = trace->device_event_first[device]; i < trace->device_event_first[device + 1]; i++)
-        if (trace->events[i].action >= TRACE_SEGMENT_ALLOC && trace->events[i].action <= TRACE_SEGMENT_UNMAP) return true;
+    for (size_t i = trace->device_event_first[device]; i < trace->device_event_first[device + 1];
+         i++)
+        if (trace->events[i].action >= TRACE_SEGMENT_ALLOC &&
+            trace->events[i].action <= TRACE_SEGMENT_UNMAP)
+            return true;
     return false;
 }

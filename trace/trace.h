@@ -1,16 +1,19 @@
-// A recorded allocation history in memory: what a PyTorch memory snapshot or a .tmt file holds, in one shape.
+// A recorded allocation history in memory: what a PyTorch memory snapshot or a .tmt file holds, in
+// one shape.
 //
 //     struct trace *trace;
-//     status = trace_read("run.pickle.gz", NULL, &trace);       .tmt, PyTorch snapshot pickle; each also gzipped
+//     status = trace_read("run.pickle.gz", NULL, &trace);   .tmt or snapshot; each also gzipped
 //     for (size_t i = 0; i < trace->event_count; i++) ... trace->events[i] ...
 //     trace_destroy(trace);
 //
-// Events stand in recorded order, devices one after another (a recording has no order across devices). Everything that
-// repeats is a side table: streams, pools, stacks, strings. Sizes are bytes, addresses those of the recording.
+// Events stand in recorded order, devices one after another (a recording has no order across
+// devices). Everything that repeats is a side table: streams, pools, stacks, strings. Sizes are
+// bytes, addresses those of the recording.
 //
-// A file is data from a stranger: every reader checks what it reads, takes no more memory than its budget, and never
-// builds or calls anything. What the struct promises after a successful read: every index is in its table, every action is one
-// of the list; it promises nothing about sense (an event may free an unknown address): trace_check_replayable tells.
+// A file is data from a stranger: every reader checks what it reads, takes no more memory than its
+// budget, and never builds or calls anything. What the struct promises after a successful read:
+// every index is in its table, every action is one of the list. It promises nothing about sense (an
+// event may free an unknown address): trace_check_replayable tells.
 #ifndef TIDEMARK_TRACE_TRACE_H
 #define TIDEMARK_TRACE_TRACE_H
 
@@ -47,14 +50,14 @@ const char *trace_action_name(enum trace_action action);
 
 // 40 bytes, as in the file.
 struct trace_event {
-    uint64_t address; // block or segment; OOM: the device's free bytes
-    uint64_t size;    // bytes: of a block the requested ones, of a segment all; OOM: the rounded request
-    uint64_t time_us; // since the epoch, 0 if unknown
-    uint32_t stack;   // index into stacks, or TRACE_NONE
+    uint64_t address;  // block or segment; OOM: the device's free bytes
+    uint64_t size;     // bytes: a block's requested ones, a segment's all; OOM: the rounded request
+    uint64_t time_us;  // since the epoch, 0 if unknown
+    uint32_t stack;    // index into stacks, or TRACE_NONE
     uint32_t metadata; // user metadata: index into strings, or TRACE_NONE
-    uint16_t stream;  // index into streams
-    uint16_t pool;    // index into pools
-    uint8_t action;   // enum trace_action
+    uint16_t stream;   // index into streams
+    uint16_t pool;     // index into pools
+    uint8_t action;    // enum trace_action
     uint8_t device;
     uint16_t reserved; // 0
 };
@@ -94,20 +97,21 @@ struct trace_block {
 // What the recording says of its allocator; "known" tells whether the file said so.
 struct trace_settings {
     bool known;
-    char *config; // PYTORCH_CUDA_ALLOC_CONF, "" if none
-    int64_t max_split_size; // bytes, -1 unlimited
+    char *config;                        // PYTORCH_CUDA_ALLOC_CONF, "" if none
+    int64_t max_split_size;              // bytes, -1 unlimited
     double garbage_collection_threshold; // 0: off
     bool expandable_segments;
     uint32_t roundup_power2_divisions[16]; // for 1, 2, 4 ... 32768 MiB
     // From the JSON beside the snapshot, or a .tmt that carries it on:
-    char *torch_version;      // "2.15.0"; NULL if unknown
-    uint64_t capacity_bytes;  // of the device; 0 if unknown
-    double memory_fraction;   // 0 if none was set
+    char *torch_version;     // "2.15.0"; NULL if unknown
+    uint64_t capacity_bytes; // of the device; 0 if unknown
+    double memory_fraction;  // 0 if none was set
 };
 
 struct trace {
     char *name;   // base name without folder and suffixes: "mlp__default"
     char *source; // where it comes from, one line of provenance; "" if unknown
+    const char *format; // read from: ".tmt", "PyTorch snapshot"; "" if it was made in memory
     struct trace_settings settings;
     bool has_pool_ids; // entries carry pool_id: written by PyTorch 2.15 or later
 
@@ -136,48 +140,59 @@ struct trace {
 #define TRACE_DEVICE_COUNT_MAX 16
 
 struct trace_read_options {
-    uint64_t memory_limit_bytes; // of everything the reader holds; 0: half the (unpacked) file's size plus 64 MiB
-    bool no_stacks;              // leave stacks and frames out
+    // Of everything the reader holds. 0: for a snapshot half the (unpacked) file's size plus 64 MiB, for
+    // a .tmt, whose tables are in memory what they are in the file, 1 GiB plus four times the file's.
+    uint64_t memory_limit_bytes;
+    bool no_stacks; // leave stacks and frames out
 };
 
-// Reads a .tmt file or a PyTorch snapshot pickle, plain or gzipped, told apart by content; "-" is refused. A JSON file of the same
-// base name beside a snapshot (capacity, memory fraction, version) is read too. OPTIONS NULL: defaults.
-// BASE_IO, BASE_FORMAT (with the byte offset and what would be right), BASE_LIMIT (the budget, and how to raise it).
-enum base_status trace_read(const char *path, const struct trace_read_options *options, struct trace **trace) BASE_MUST_USE;
+// Reads a .tmt file or a PyTorch snapshot pickle, plain or gzipped, told apart by content; "-" is
+// refused. A JSON file of the same base name beside a snapshot (capacity, memory fraction, version)
+// is read too. OPTIONS NULL: defaults. BASE_IO, BASE_FORMAT (with the byte offset and what would be
+// right), BASE_LIMIT (the budget, and how to raise it).
+enum base_status trace_read(const char *path, const struct trace_read_options *options,
+                            struct trace **trace) BASE_MUST_USE;
 
-// Writes a .tmt (docs/trace-format.md); zlib-compressed unless told otherwise. The file appears when it is complete.
+// Writes a .tmt (docs/trace-format.md); zlib-compressed unless told otherwise. The file appears when
+// it is complete.
 enum base_status trace_write(const struct trace *trace, const char *path, bool compress) BASE_MUST_USE;
 
 void trace_destroy(struct trace *trace);
 
-// An empty trace with stream 0 and pool (0, 0), for makers and recorders. Tables grow by the trace_add calls of trace/build.h.
+// An empty trace with stream 0 and pool (0, 0); NULL: no memory. Traces that grow are made by
+// trace/build.h.
 struct trace *trace_create(const char *name);
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Questions about a trace.
 
-// BASE_OK if the history of DEVICE can be replayed: it has allocations, every free names a live block, the start state can be
-// rebuilt, no feature is used that the replay does not have. Else BASE_UNSUPPORTED (a feature, named) or BASE_FORMAT (no history,
-// contradictions: the first one, with its event), in one sentence.
+// BASE_OK if the history of DEVICE can be replayed: it has allocations, every free names a live
+// block, the start state can be rebuilt, no feature is used that the replay does not have. Else
+// BASE_UNSUPPORTED (a feature, named) or BASE_FORMAT (no history, contradictions: the first one, with
+// its event), in one sentence. BASE_INVALID_VALUE: there is no such device.
 enum base_status trace_check_replayable(const struct trace *trace, int device) BASE_MUST_USE;
 
-// The state before the first event of DEVICE, rebuilt backwards from the final segments and the events: empty for a complete
-// history. Same tables as the final state; registration order of segments is by address. The caller frees both with trace_state_deinit.
+// The state before the first event of DEVICE, rebuilt from the final segments and the events: empty
+// for a complete history and where placement was not recorded. Same tables as the final state; the
+// segments' order of registration is taken to be by address. The caller frees them with
+// trace_state_deinit.
 struct trace_state {
-    struct trace_segment *segments; // of this device only, by address; block_first counts in this state's blocks
+    struct trace_segment *segments; // of this device only, by address; block_first is in blocks
     size_t segment_count;
     struct trace_block *blocks;
     size_t block_count;
 };
-enum base_status trace_start_state(const struct trace *trace, int device, struct trace_state *state) BASE_MUST_USE;
+enum base_status trace_start_state(const struct trace *trace, int device,
+                                   struct trace_state *state) BASE_MUST_USE;
 void trace_state_deinit(struct trace_state *state);
 
-// Whether the file says where DEVICE's segments were. A made trace has requests only: its addresses name blocks and say nothing of
-// placement, so a replay has nothing to compare itself with.
+// Whether the file says where DEVICE's segments were. A made trace has requests only: its addresses
+// name blocks and say nothing of placement, so a replay has nothing to compare itself with.
 bool trace_has_placement(const struct trace *trace, int device);
 
-// Which rules of tie order the recording follows: "2.15" if its entries carry pool ids, else as an older release ("2.11");
-// settings.torch_version decides when it is known. *assumed tells whether it was a guess.
+// Which rules of tie order the recording follows: "2.15" if its entries carry pool ids, else as an
+// older release ("2.11"); settings.torch_version decides when it is known. *assumed tells whether it
+// was a guess.
 const char *trace_rules_version(const struct trace *trace, bool *assumed);
 
 #endif

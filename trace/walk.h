@@ -1,8 +1,10 @@
-// Following a recording: the layout of segments and blocks after each event, at the addresses that the recording names. Inside trace/ only.
+// Following a recording: the layout of segments and blocks after each event, at the addresses that
+// the recording names. Inside trace/ only.
 //
-// No choice is made here (no best fit, no order of segments): an address says which free block was taken, PyTorch's rules for rounding, splitting
-// and merging say what becomes of it. So the walk tells whether a history is consistent, rebuilds the state at any
-// point of it, and finds out what a window's start state must have been.
+// No choice is made here (no best fit, no order of segments): an address says which free block was
+// taken, PyTorch's rules for rounding, splitting and merging say what becomes of it. So the walk
+// tells whether a history is consistent, rebuilds the state at any point of it, and finds out what
+// a window's start state must have been.
 #ifndef TIDEMARK_TRACE_WALK_H
 #define TIDEMARK_TRACE_WALK_H
 
@@ -13,11 +15,11 @@ struct trace_walk_block {
     uint64_t address, size, requested_size;
     uint32_t before, after; // neighbours in the segment, TRACE_NONE at its ends
     uint32_t segment;
-    uint32_t start;         // index of the start state's block, TRACE_NONE for others
+    uint32_t start; // index of the start state's block, TRACE_NONE for others
     uint32_t stack;
-    uint8_t state;          // enum trace_block_state
-    bool guessed;           // of the start state, its size is the least possible one
-    bool used;              // the slot holds a block
+    uint8_t state; // enum trace_block_state
+    bool guessed;  // of the start state, its size is the least possible one
+    bool used;     // the slot holds a block
 };
 
 struct trace_walk_segment {
@@ -35,8 +37,8 @@ struct trace_walk {
     struct trace_walk_segment *segments;
     size_t segment_count, segment_capacity;
     uint32_t block_unused, segment_unused; // lists of free slots through `after` and `stack`
-    struct base_address_map by_address;   // blocks
-    struct trace_state *start;             // sizes found out on the way are entered here; may be NULL
+    struct base_address_map by_address;    // blocks
+    struct trace_state *start; // sizes found out on the way are entered here; may be NULL
 };
 
 // What MAP holds for ADDRESS, TRACE_NONE if nothing.
@@ -51,19 +53,23 @@ static inline void trace__forget(struct base_address_map *map, uint64_t address)
 
 // PyTorch's sizes under the recorded settings.
 uint64_t trace__round_size(const struct trace_settings *settings, uint64_t requested);
-bool trace__should_split(const struct trace_settings *settings, bool is_large, uint64_t rounded, uint64_t remaining);
+bool trace__should_split(const struct trace_settings *settings, bool is_large, uint64_t rounded,
+                         uint64_t remaining);
 // The most bytes beyond the rounded request that a block keeps because they are not split off.
 uint64_t trace__slack_max(const struct trace_settings *settings, bool is_large, uint64_t rounded);
 
 #define TRACE_SMALL_SEGMENT_BYTES ((uint64_t)2 << 20)
 
-// Begins at START (NULL: empty). GUESSED has a byte for each of its blocks (NULL: all sizes are certain).
-enum base_status trace__walk_init(struct trace_walk *walk, const struct trace *trace, int device, struct trace_state *start,
+// Begins at START (NULL: empty). GUESSED has a byte for each of its blocks (NULL: all sizes are
+// certain).
+enum base_status trace__walk_init(struct trace_walk *walk, const struct trace *trace, int device,
+                                  struct trace_state *start,
                                   const unsigned char *guessed) BASE_MUST_USE;
 // BASE_FORMAT: the event contradicts the layout; the sentence names the event.
 enum base_status trace__walk_event(struct trace_walk *walk, size_t event) BASE_MUST_USE;
 // The layout as it is now; the caller frees it with trace_state_deinit.
-enum base_status trace__walk_state(const struct trace_walk *walk, struct trace_state *state) BASE_MUST_USE;
+enum base_status trace__walk_state(const struct trace_walk *walk,
+                                   struct trace_state *state) BASE_MUST_USE;
 void trace__walk_deinit(struct trace_walk *walk);
 
 #endif
