@@ -80,8 +80,8 @@ static void collect_garbage(struct model *model) {
     }
 }
 
-static enum base_status device_error(int code) {
-    return base_status_set(BASE_CUDA, "CUDA error: cudaMalloc failed with code %d", code);
+static enum base_status device_error(size_t size, int code) {
+    return base_status_set(BASE_CUDA, "cudaMalloc of %zu bytes failed: cudaError %d", size, code);
 }
 
 static size_t segment_insert(struct model *model, const struct model_block *block) {
@@ -101,7 +101,7 @@ static enum base_status alloc_block(struct model *model, size_t segment_size, un
     uint64_t address = 0;
     const int code = model_device_malloc(&model->device, segment_size, &address);
     if (code == cudaErrorMemoryAllocation) return BASE_OUT_OF_MEMORY;
-    if (code != 0) return device_error(code);
+    if (code != 0) return device_error(segment_size, code);
 
     const struct model_block block = {.address = address,
                                       .size = segment_size,
