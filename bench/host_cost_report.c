@@ -52,7 +52,8 @@ static int double_compare(const void *a, const void *b) {
     return first < second ? -1 : first > second;
 }
 
-// The median over rounds of FACTOR * above / below.
+// The median over rounds of FACTOR * above / below. One thread is compared by its CPU time, which is
+// the elapsed time as long as nobody else wants the CPU, and stays so when somebody does.
 static double quotient_within_rounds(const struct bench_results *results, size_t above,
                                      size_t below, double factor) {
     const struct bench_result a = bench_results_get(results, above),
@@ -60,7 +61,9 @@ static double quotient_within_rounds(const struct bench_results *results, size_t
     BASE_CHECK_EQ(a.round_count, b.round_count);
     BASE_CHECK_LE(a.round_count, ROUND_COUNT_MAX);
     double quotients[ROUND_COUNT_MAX];
-    for (int i = 0; i < a.round_count; i++) quotients[i] = factor * a.real_ns[i] / b.real_ns[i];
+    const bool alone = !parts_of(a.name).two_threads && !parts_of(b.name).two_threads;
+    const double *above_ns = alone ? a.cpu_ns : a.real_ns, *below_ns = alone ? b.cpu_ns : b.real_ns;
+    for (int i = 0; i < a.round_count; i++) quotients[i] = factor * above_ns[i] / below_ns[i];
     const size_t count = (size_t)a.round_count;
     qsort(quotients, count, sizeof quotients[0], double_compare);
     return count % 2 ? quotients[count / 2] : (quotients[count / 2 - 1] + quotients[count / 2]) / 2;

@@ -31,7 +31,7 @@ struct bench_state {
 struct bench_measured {
     std::string name;
     std::vector<Run> runs; // one a round
-    std::vector<double> real_ns;
+    std::vector<double> real_ns, cpu_ns;
     std::map<std::string, double> added_counters;
 
     const Run &fastest() const {
@@ -138,6 +138,8 @@ enum base_status run_rounds(const bench_options *options, bench_results *results
                                    options->filter ? options->filter : "");
         if (!failure.empty()) return base_status_set(BASE_CHECK_FAILED, "%s", failure.c_str());
         if (base_interrupted()) return base_status_set(BASE_INTERRUPTED, "interrupted");
+        // How many the filter leaves is known after the first round.
+        if (round == 0) progress->line.total = progress->done * (uint64_t)rounds;
         for (const bench_measured &measured : results->measured)
             for (registration &registered : registrations)
                 if (registered.name == measured.name)
@@ -236,7 +238,10 @@ enum base_status bench_run(const bench_options *options, bench_results **results
         return status;
     }
     for (bench_measured &measured : made->measured)
-        for (const Run &run : measured.runs) measured.real_ns.push_back(run.GetAdjustedRealTime());
+        for (const Run &run : measured.runs) {
+            measured.real_ns.push_back(run.GetAdjustedRealTime());
+            measured.cpu_ns.push_back(run.GetAdjustedCPUTime());
+        }
     *results = made;
     return BASE_OK;
 }
@@ -257,6 +262,7 @@ bench_result bench_results_get(const bench_results *results, size_t index) {
     result.iterations = (uint64_t)measured.runs[0].iterations;
     result.round_count = (int)measured.runs.size();
     result.real_ns = measured.real_ns.data();
+    result.cpu_ns = measured.cpu_ns.data();
     result.real_ns_minimum = *std::min_element(measured.real_ns.begin(), measured.real_ns.end());
     result.real_ns_median = median(measured.real_ns);
     return result;
