@@ -13,9 +13,9 @@ def parse(argv):
     parser = runner.Parser(
         prog="all",
         allow_abbrev=False,
-        description="Replays every bundled trace under allocator configurations, measures host cost, "
-        "and writes the report.",
-        epilog="Without --config: " + ", ".join(runner.CONFIGS) + ".",
+        description="Replays every bundled trace under allocator configurations, measures host "
+        "cost, and writes the report.",
+        epilog="Without --config: those of //bench:replay, six of them.",
     )
     parser.add_argument(
         "--out", metavar="DIR", help=f"result folder (default {runner.RESULT_FOLDER}/<UTC time>)"
@@ -32,7 +32,7 @@ def parse(argv):
         "--seed", metavar="N", default="1", help="seed of everything random (default 1)"
     )
     parser.add_argument(
-        "--capacity", metavar="SIZE", help="memory of the replays' device (default: the recording's)"
+        "--capacity", metavar="SIZE", help="memory of the replays' device (default: as recorded)"
     )
     return parser.parse_args(argv)
 
@@ -43,7 +43,7 @@ def job(run, argv, tools=None):
     with runner.ResultFolder(options.out) as folder:
         shared = ["--out", folder, "--seed", options.seed] + (["--quick"] if options.quick else [])
         replay = [tools.replay] + shared
-        for config in options.config or runner.CONFIGS:
+        for config in options.config or []:
             replay += ["--config", config]
         if options.capacity:
             replay += ["--capacity", options.capacity]

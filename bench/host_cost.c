@@ -19,18 +19,16 @@
 #include "bench/host_cost_report.h"
 #include "bench/ideal_list.h"
 #include "bench/pin.h"
+#include "bench/result_folder.h"
 #include "bench/session.h"
 #include "bench/shim.h"
 
 #include "allocator/cca.h"
 #include "allocator/direct.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #ifdef TIDEMARK_SIMULATOR
@@ -261,18 +259,15 @@ static enum base_status device_prepare(const struct base_common *common) {
 #endif
 }
 
+// Two files, since one and two threads are different questions with names of different shape.
+static const char *const file_names[] = {"host_cost.json", "host_cost_two_threads.json", NULL};
+
 static enum base_status results_save(const struct bench_results *results, const char *folder) {
-    // Two files, since one and two threads are different questions with names of different shape.
-    static const struct {
-        const char *prefix, *file;
-    } files[] = {{BENCH_HOST_COST_ONE_THREAD, "host_cost.json"},
-                 {BENCH_HOST_COST_TWO_THREADS, "host_cost_two_threads.json"}};
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return base_status_set(BASE_IO, "%s: cannot make this folder: %s", folder, strerror(errno));
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+    static const char *const prefixes[] = {BENCH_HOST_COST_ONE_THREAD, BENCH_HOST_COST_TWO_THREADS};
+    for (size_t i = 0; file_names[i] != NULL; i++) {
         char path[4096];
-        snprintf(path, sizeof path, "%s/%s", folder, files[i].file);
-        const enum base_status status = bench_results_write_some(results, files[i].prefix, path);
+        snprintf(path, sizeof path, "%s/%s", folder, file_names[i]);
+        const enum base_status status = bench_results_write_some(results, prefixes[i], path);
         if (status != BASE_OK) return status;
         if (access(path, F_OK) == 0) printf("%s\n", path);
     }
@@ -308,33 +303,41 @@ static enum base_status measure_all(const struct base_common *common,
     return status;
 }
 
+static enum base_status measure_and_report(const struct base_common *common, int cpu,
+                                           const char *folder) {
+    struct bench_context context;
+    bench_context_collect(&(struct bench_context_options){.seed = common->seed, .pinned_cpu = cpu},
+                          &context);
+    bench_context_apply(&context);
+    base_thread_start(&companion.thread, companion_body, NULL);
+    cases_make(common->seed);
+    struct bench_results *results = NULL;
+    enum base_status status = measure_all(common, &results);
+    if (status == BASE_OK && smoke)
+        printf("host_cost: %zu cases, results right, nothing leaked (seed %" PRIu64 ")\n",
+               bench_results_count(results), common->seed);
+    else if (status == BASE_OK)
+        bench_host_cost_print(results, &context);
+    if (status == BASE_OK && folder != NULL) status = results_save(results, folder);
+    bench_results_destroy(results);
+    patterns_forget();
+    companion_end();
+    return status;
+}
+
 int main(int argc, char **argv) {
     struct base_common common = BASE_COMMON_DEFAULTS;
     base_options_parse(&program, argc, argv, &common);
     base_interrupt_install();
+    enum base_status status = BASE_OK;
+    char *folder = NULL;
+    if (common.out != NULL) status = bench_result_folder_make(common.out, file_names, &folder);
     int cpu = -1;
-    if (bench_pin_thread(0, &cpu) != BASE_OK)
+    if (status == BASE_OK && bench_pin_thread(0, &cpu) != BASE_OK)
         fprintf(stderr, "host_cost: %s\n", base_status_message());
-    enum base_status status = device_prepare(&common);
-    struct bench_context context;
-    if (status == BASE_OK) {
-        bench_context_collect(
-            &(struct bench_context_options){.seed = common.seed, .pinned_cpu = cpu}, &context);
-        bench_context_apply(&context);
-        base_thread_start(&companion.thread, companion_body, NULL);
-        cases_make(common.seed);
-        struct bench_results *results = NULL;
-        status = measure_all(&common, &results);
-        if (status == BASE_OK && smoke)
-            printf("host_cost: %zu cases, results right, nothing leaked (seed %" PRIu64 ")\n",
-                   bench_results_count(results), common.seed);
-        else if (status == BASE_OK)
-            bench_host_cost_print(results, &context);
-        if (status == BASE_OK && common.out != NULL) status = results_save(results, common.out);
-        bench_results_destroy(results);
-        patterns_forget();
-        companion_end();
-    }
+    if (status == BASE_OK) status = device_prepare(&common);
+    if (status == BASE_OK) status = measure_and_report(&common, cpu, folder);
+    free(folder);
     if (status == BASE_OK) return 0;
     fprintf(stderr, "host_cost: %s\n", base_status_message());
     return status == BASE_INTERRUPTED ? base_interrupt_exit_code() : base_status_exit_code(status);

@@ -52,8 +52,8 @@ static int double_compare(const void *a, const void *b) {
     return first < second ? -1 : first > second;
 }
 
-// The median over rounds of FACTOR * above / below. One thread is compared by its CPU time, which is
-// the elapsed time as long as nobody else wants the CPU, and stays so when somebody does.
+// The median over rounds of FACTOR * above / below. One thread is compared by its CPU time, which
+// is the elapsed time as long as nobody else wants the CPU, and stays so when somebody does.
 static double quotient_within_rounds(const struct bench_results *results, size_t above,
                                      size_t below, double factor) {
     const struct bench_result a = bench_results_get(results, above),

@@ -6,6 +6,7 @@ Options are those of the C program, which checks them and prints the ranking; th
 a result folder and shows the page at the end.
 """
 
+import os
 import subprocess
 import sys
 
@@ -37,9 +38,18 @@ def job(run, argv, tools=None):
     if any(word in ("--help", "--usage") for word in rest) or not rest:
         raise runner.Stop(subprocess.call([tools.replay] + rest))
     with runner.ResultFolder(out) as folder:
-        run.run([tools.replay, "--out", folder] + rest, show=True)
+        failure = None
+        try:
+            run.run([tools.replay, "--out", folder] + rest, show=True)
+        except runner.Stop as stop:
+            # One file of several could not be read: the others get their page all the same.
+            if run.caught is not None or not os.path.exists(os.path.join(folder, "replay.json")):
+                raise
+            failure = stop
         run.run([tools.page, folder] + (["--quick"] if "--quick" in rest else []))
         runner.print_paths(folder)
+    if failure:
+        raise failure
 
 
 if __name__ == "__main__":

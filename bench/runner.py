@@ -18,17 +18,6 @@ import time
 
 RESULT_FOLDER = "tidemark-results"
 
-# What bench:all compares unless told otherwise: the default, then one change each.
-CONFIGS = [
-    "default=",
-    "split128=max_split_size_mb:128",
-    "round4=roundup_power2_divisions:4",
-    "gc80=garbage_collection_threshold:0.8",
-    "large_segment64=large_segment_size_mb:64",
-    "direct=x_allocator:direct",
-]
-
-
 class Stop(Exception):
     """Ends the program: one line for the user, and the exit status."""
 

@@ -98,7 +98,8 @@ struct bench_result {
     uint64_t iterations;
     int round_count;
     const double *real_ns; // one a round
-    const double *cpu_ns;  // of the calling thread, one a round: what it costs when others want the CPU
+    const double
+        *cpu_ns; // of the calling thread, one a round: what it costs when others want the CPU
     double real_ns_minimum, real_ns_median;
 };
 size_t bench_results_count(const struct bench_results *results);
