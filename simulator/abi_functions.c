@@ -1,5 +1,5 @@
-// Declares the simulator's functions behind the toolkit's, with the toolkit's types: a function whose type differs stops the
-// compilation. Nothing of it runs.
+// Declares the simulator's functions behind the toolkit's, with the toolkit's types: a function
+// whose type differs stops the compilation. Nothing of it runs.
 #include <cuda_runtime_api.h>
 
 #define TIDEMARK_SIMULATOR_DRIVER_TYPES_H // the toolkit's types are in force

@@ -1,6 +1,7 @@
-// The simulator's CUDA headers against the toolkit's: every enumerator, constant, type size and field offset that ours
-// declare; the types of all functions (abi_functions.c, by compiling); and the names and descriptions of errors as the toolkit's own
-// runtime gives them. Without a toolkit the test says so, and that nothing was compared.
+// The simulator's CUDA headers against the toolkit's: every enumerator, constant, type size and
+// field offset that ours declare; the types of all functions (abi_functions.c, by compiling); and
+// the names and descriptions of errors as the toolkit's own runtime gives them. Without a toolkit
+// the test says so, and that nothing was compared.
 #include "simulator/abi_table.h"
 
 #include "base/check.h"
@@ -10,7 +11,8 @@
 #ifndef ABI_TOOLKIT_LIBRARY
 
 int main(void) {
-    printf("simulator/abi_test: skipped, nothing compared: no CUDA Toolkit (CUDA_HOME, then /usr/local/cuda)\n");
+    printf("simulator/abi_test: skipped, nothing compared: no CUDA Toolkit (CUDA_HOME, then "
+           "/usr/local/cuda)\n");
     return 0;
 }
 
@@ -31,7 +33,8 @@ static void headers_agree(void) {
         BASE_CHECK_EQ(ours.entries[i].size, theirs.entries[i].size);
     }
     base_check_context(NULL);
-    printf("simulator/abi_test: %zu values, sizes and offsets agree with the toolkit's headers\n", ours.count);
+    printf("simulator/abi_test: %zu values, sizes and offsets agree with the toolkit's headers\n",
+           ours.count);
 }
 
 typedef const char *(*error_text)(cudaError_t error);

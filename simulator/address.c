@@ -1,8 +1,9 @@
-// Which address an allocation gets: a queued one (sim_next_address), else by policy. Ascending: each above all
-// before it, with a gap of one page, so that a stray access meets nothing. Reused: the lowest free range.
+// Which address an allocation gets: a queued one (sim_next_address), else by policy. Ascending:
+// each above all before it, with a gap of one page, so that a stray access meets nothing. Reused:
+// the lowest free range.
 //
-// With numerics off addresses are plain numbers: [2 TiB, 128 TiB), the part of the address space that programs have,
-// divided among the devices. Queued addresses may lie anywhere.
+// With numerics off addresses are plain numbers: [2 TiB, 128 TiB), the part of the address space
+// that programs have, divided among the devices. Queued addresses may lie anywhere.
 #include "simulator/memory.h"
 
 #include "base/size.h"
@@ -22,15 +23,16 @@ static bool numerics(void) { return sim__state.options.numerics == SIM_NUMERICS_
 
 void sim__addresses_start(struct sim__device *device) {
     if (!numerics()) {
-        const uint64_t each =
-            base_round_down((PLAIN_END - PLAIN_START) / (uint64_t)sim__state.options.device_count, SIM_PAGE_BYTES);
+        const uint64_t each = base_round_down(
+            (PLAIN_END - PLAIN_START) / (uint64_t)sim__state.options.device_count, SIM_PAGE_BYTES);
         device->addresses_start = PLAIN_START + each * (uint64_t)device->index;
         device->addresses_end = device->addresses_start + each;
     }
     device->address_next = base_round_up(device->addresses_start, SIM_PAGE_BYTES);
     device->addresses_chosen = false;
     if (sim__state.options.addresses == SIM_ADDRESSES_REUSED)
-        sim__space_give(&device->address_free, device->address_next, device->addresses_end - device->address_next);
+        sim__space_give(&device->address_free, device->address_next,
+                        device->addresses_end - device->address_next);
 }
 
 void sim__addresses_stop(struct sim__device *device) {
@@ -73,7 +75,8 @@ static bool queued_take(struct sim__device *device, uint64_t taken, uint64_t *ad
         return false;
     device->addresses_chosen = true;
     uint64_t part = *address, part_size = taken;
-    if (sim__state.options.addresses == SIM_ADDRESSES_REUSED && managed_part(device, &part, &part_size))
+    if (sim__state.options.addresses == SIM_ADDRESSES_REUSED &&
+        managed_part(device, &part, &part_size))
         sim__space_take(&device->address_free, part, part_size);
     return true;
 }
@@ -81,7 +84,8 @@ static bool queued_take(struct sim__device *device, uint64_t taken, uint64_t *ad
 static _Noreturn void addresses_exhausted(const struct sim__device *device) {
     if (sim__state.options.addresses == SIM_ADDRESSES_REUSED)
         sim__host_limit("the addresses of device %d are used up", device->index);
-    sim__host_limit("the addresses of device %d are used up: TIDEMARK_SIM_ADDRESSES=reused uses freed ones again",
+    sim__host_limit("the addresses of device %d are used up: TIDEMARK_SIM_ADDRESSES=reused uses "
+                    "freed ones again",
                     device->index);
 }
 
@@ -98,8 +102,8 @@ static uint64_t ascending_take(struct sim__device *device, uint64_t page_bytes) 
     return address;
 }
 
-// The first whole page in RANGE if PAGE_BYTES fit from there, else 0. Queued addresses may leave ranges that begin
-// within a page.
+// The first whole page in RANGE if PAGE_BYTES fit from there, else 0. Queued addresses may leave
+// ranges that begin within a page.
 static uint64_t pages_in(const struct sim__range *range, uint64_t page_bytes) {
     if (range == NULL)
         return 0;
@@ -118,7 +122,8 @@ static uint64_t reused_take(struct sim__device *device, uint64_t page_bytes) {
     return address;
 }
 
-uint64_t sim__address_take(struct sim__device *device, uint64_t size, uint64_t page_bytes, uint64_t *taken) {
+uint64_t sim__address_take(struct sim__device *device, uint64_t size, uint64_t page_bytes,
+                           uint64_t *taken) {
     uint64_t address;
     *taken = numerics() ? page_bytes : base_round_up(size, ADDRESS_ALIGNMENT);
     if (queued_take(device, *taken, &address))
@@ -130,23 +135,27 @@ uint64_t sim__address_take(struct sim__device *device, uint64_t size, uint64_t p
 }
 
 void sim__address_give(struct sim__device *device, uint64_t address, uint64_t taken) {
-    if (sim__state.options.addresses == SIM_ADDRESSES_REUSED && managed_part(device, &address, &taken))
+    if (sim__state.options.addresses == SIM_ADDRESSES_REUSED &&
+        managed_part(device, &address, &taken))
         sim__space_give(&device->address_free, address, taken);
 }
 
 static enum base_status address_check(const struct sim__device *device, uint64_t address) {
     if (address % ADDRESS_ALIGNMENT != 0 || address < ADDRESS_LOWEST || address >= ADDRESS_LIMIT)
-        return base_status_set(BASE_INVALID_VALUE, "address 0x%llx: want a multiple of %d from %d below 2^56",
+        return base_status_set(BASE_INVALID_VALUE,
+                               "address 0x%llx: want a multiple of %d from %d below 2^56",
                                (unsigned long long)address, ADDRESS_ALIGNMENT, ADDRESS_LOWEST);
     if (numerics() && (address % HOST_PAGE_BYTES != 0 || address < device->addresses_start ||
                        address >= device->addresses_end))
-        return base_status_set(BASE_INVALID_VALUE,
-                               "address 0x%llx: with numerics on want a multiple of %d in [0x%llx, 0x%llx)",
-                               (unsigned long long)address, HOST_PAGE_BYTES,
-                               (unsigned long long)device->addresses_start, (unsigned long long)device->addresses_end);
+        return base_status_set(
+            BASE_INVALID_VALUE,
+            "address 0x%llx: with numerics on want a multiple of %d in [0x%llx, 0x%llx)",
+            (unsigned long long)address, HOST_PAGE_BYTES,
+            (unsigned long long)device->addresses_start, (unsigned long long)device->addresses_end);
     struct sim__range *live = sim__range_at(&sim__state.segments, address);
     if (live != NULL)
-        return base_status_set(BASE_INVALID_VALUE, "address 0x%llx lies in live memory, [0x%llx, 0x%llx)",
+        return base_status_set(BASE_INVALID_VALUE,
+                               "address 0x%llx lies in live memory, [0x%llx, 0x%llx)",
                                (unsigned long long)address, (unsigned long long)live->start,
                                (unsigned long long)(live->start + live->size));
     return BASE_OK;

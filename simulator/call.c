@@ -1,4 +1,5 @@
-// Counting of calls, planned faults, and the frame of call.h. Counters are guarded by the simulator's lock.
+// Counting of calls, planned faults, and the frame of call.h. Counters are guarded by the
+// simulator's lock.
 #include "simulator/call.h"
 
 #include <string.h>

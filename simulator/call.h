@@ -5,8 +5,8 @@
 //         error = free_locked(pointer);
 //     return sim__call_end(SIM_CALL_FREE, error);
 //
-// Between the two the simulator's lock is held, unless the call comes from device work (a kernel or host function):
-// that is refused with cudaErrorNotPermitted and takes no lock.
+// Between the two the simulator's lock is held, unless the call comes from device work (a kernel or
+// host function): that is refused with cudaErrorNotPermitted and takes no lock.
 #ifndef TIDEMARK_SIMULATOR_CALL_H
 #define TIDEMARK_SIMULATOR_CALL_H
 
@@ -24,6 +24,8 @@ cudaError_t sim__call_end(enum sim_call call, cudaError_t error);
 void sim__call_reset(void);
 
 // The thread's current device.
-static inline struct sim__device *sim__device_current(void) { return &sim__state.devices[sim__thread()->device]; }
+static inline struct sim__device *sim__device_current(void) {
+    return &sim__state.devices[sim__thread()->device];
+}
 
 #endif

@@ -1,4 +1,5 @@
-// What all calls share: counts, planned faults, the last error of each thread, error names; and the questions about devices.
+// What all calls share: counts, planned faults, the last error of each thread, error names; and the
+// questions about devices.
 #include "base/check.h"
 #include "base/thread.h"
 #include "simulator/sim.h"
@@ -76,7 +77,8 @@ static void last_error_and_current_device_are_each_threads_own(void) {
 }
 
 static void errors_have_names(void) {
-    BASE_CHECK_EQ(strcmp(cudaGetErrorName(cudaErrorMemoryAllocation), "cudaErrorMemoryAllocation"), 0);
+    BASE_CHECK_EQ(strcmp(cudaGetErrorName(cudaErrorMemoryAllocation), "cudaErrorMemoryAllocation"),
+                  0);
     BASE_CHECK_EQ(strcmp(cudaGetErrorString(cudaErrorMemoryAllocation), "out of memory"), 0);
     BASE_CHECK_EQ(strcmp(cudaGetErrorName((cudaError_t)12345), "unrecognized error code"), 0);
     BASE_CHECK_EQ(strcmp(cudaGetErrorString((cudaError_t)-1), "unrecognized error code"), 0);
@@ -94,9 +96,11 @@ static void devices_answer_what_they_are(void) {
     BASE_CHECK_EQ(cudaGetDeviceProperties(&properties, 2), cudaSuccess);
     BASE_CHECK_EQ(properties.totalGlobalMem, 64 << 20);
     BASE_CHECK_EQ(cudaGetDeviceProperties(&properties, 3), cudaErrorInvalidDevice);
-    BASE_CHECK_EQ(cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMajor, 0), cudaSuccess);
+    BASE_CHECK_EQ(cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMajor, 0),
+                  cudaSuccess);
     BASE_CHECK_EQ(value, properties.major);
-    BASE_CHECK_EQ(cudaDeviceGetAttribute(&value, (enum cudaDeviceAttr)9999, 0), cudaErrorInvalidValue);
+    BASE_CHECK_EQ(cudaDeviceGetAttribute(&value, (enum cudaDeviceAttr)9999, 0),
+                  cudaErrorInvalidValue);
     BASE_CHECK_EQ(cudaDeviceGetAttribute(&value, cudaDevAttrWarpSize, 7), cudaErrorInvalidDevice);
     BASE_CHECK_EQ(cudaRuntimeGetVersion(&value), cudaSuccess);
     BASE_CHECK_EQ(value, CUDART_VERSION);

@@ -1,5 +1,5 @@
-// The machine as a whole: its options, from the program or the environment, its start and restart; and what belongs to
-// each host thread.
+// The machine as a whole: its options, from the program or the environment, its start and restart;
+// and what belongs to each host thread.
 #include "base/size.h"
 #include "simulator/call.h"
 #include "simulator/memory.h"
@@ -53,7 +53,8 @@ static void thread_begin(uint64_t now) {
 }
 
 struct sim__thread *sim__thread(void) {
-    const uint64_t now = atomic_load_explicit(&epoch, memory_order_acquire); // pairs with the addition in machine_stop
+    const uint64_t now = atomic_load_explicit(
+        &epoch, memory_order_acquire); // pairs with the addition in machine_stop
     if (thread_state.epoch != now)
         thread_begin(now);
     return &thread_state;
@@ -63,10 +64,11 @@ struct sim__thread *sim__thread(void) {
 
 static enum base_status options_check(const struct sim_options *options) {
     if (options->device_count < 1 || options->device_count > SIM_DEVICE_COUNT_MAX)
-        return base_status_set(BASE_INVALID_VALUE, "%d simulated devices: want 1 to %d", options->device_count,
-                               SIM_DEVICE_COUNT_MAX);
+        return base_status_set(BASE_INVALID_VALUE, "%d simulated devices: want 1 to %d",
+                               options->device_count, SIM_DEVICE_COUNT_MAX);
     if (options->numerics != SIM_NUMERICS_ON && options->numerics != SIM_NUMERICS_OFF)
-        return base_status_set(BASE_INVALID_VALUE, "numerics %d: want SIM_NUMERICS_ON or SIM_NUMERICS_OFF",
+        return base_status_set(BASE_INVALID_VALUE,
+                               "numerics %d: want SIM_NUMERICS_ON or SIM_NUMERICS_OFF",
                                (int)options->numerics);
     if (options->addresses != SIM_ADDRESSES_ASCENDING && options->addresses != SIM_ADDRESSES_REUSED)
         return base_status_set(BASE_INVALID_VALUE,
@@ -77,15 +79,18 @@ static enum base_status options_check(const struct sim_options *options) {
                               : CAPACITY_MAX;
     char given[BASE_SIZE_TEXT], least_text[BASE_SIZE_TEXT], most_text[BASE_SIZE_TEXT];
     if (options->capacity_bytes < SIM_PAGE_BYTES || options->capacity_bytes > most)
-        return base_status_set(BASE_INVALID_VALUE, "simulated capacity %s: want %s to %s%s",
-                               base_size_format(options->capacity_bytes, given),
-                               base_size_format(SIM_PAGE_BYTES, least_text), base_size_format(most, most_text),
-                               options->numerics == SIM_NUMERICS_ON ? " (more with numerics off)" : "");
+        return base_status_set(
+            BASE_INVALID_VALUE, "simulated capacity %s: want %s to %s%s",
+            base_size_format(options->capacity_bytes, given),
+            base_size_format(SIM_PAGE_BYTES, least_text), base_size_format(most, most_text),
+            options->numerics == SIM_NUMERICS_ON ? " (more with numerics off)" : "");
     return BASE_OK;
 }
 
-// Sets *choice to the index of the word that the variable holds; leaves it if the variable is not set.
-static enum base_status choice_from_environment(const char *variable, const char *const words[2], int *choice) {
+// Sets *choice to the index of the word that the variable holds; leaves it if the variable is not
+// set.
+static enum base_status choice_from_environment(const char *variable, const char *const words[2],
+                                                int *choice) {
     const char *text = getenv(variable);
     if (text == NULL)
         return BASE_OK;
@@ -95,7 +100,8 @@ static enum base_status choice_from_environment(const char *variable, const char
             return BASE_OK;
         }
     }
-    return base_status_set(BASE_INVALID_VALUE, "%s=%s: want %s or %s", variable, text, words[0], words[1]);
+    return base_status_set(BASE_INVALID_VALUE, "%s=%s: want %s or %s", variable, text, words[0],
+                           words[1]);
 }
 
 static enum base_status devices_from_environment(int *count) {
@@ -105,16 +111,18 @@ static enum base_status devices_from_environment(int *count) {
     char *end;
     const long value = strtol(text, &end, 10);
     if (*text == '\0' || *end != '\0' || value < 1 || value > SIM_DEVICE_COUNT_MAX)
-        return base_status_set(BASE_INVALID_VALUE, "TIDEMARK_SIM_DEVICES=%s: want a number from 1 to %d", text,
+        return base_status_set(BASE_INVALID_VALUE,
+                               "TIDEMARK_SIM_DEVICES=%s: want a number from 1 to %d", text,
                                SIM_DEVICE_COUNT_MAX);
     *count = (int)value;
     return BASE_OK;
 }
 
 static enum base_status options_from_environment(struct sim_options *options) {
-    static const char *const numerics_words[2] = {[SIM_NUMERICS_ON] = "on", [SIM_NUMERICS_OFF] = "off"};
-    static const char *const addresses_words[2] = {[SIM_ADDRESSES_ASCENDING] = "ascending",
-                                                   [SIM_ADDRESSES_REUSED] = "reused"};
+    static const char *const numerics_words[2] = {
+        [SIM_NUMERICS_ON] = "on", [SIM_NUMERICS_OFF] = "off"};
+    static const char *const addresses_words[2] = {
+        [SIM_ADDRESSES_ASCENDING] = "ascending", [SIM_ADDRESSES_REUSED] = "reused"};
     int numerics = SIM_NUMERICS_ON, addresses = SIM_ADDRESSES_ASCENDING;
     *options = (struct sim_options){.device_count = 1, .capacity_bytes = CAPACITY_DEFAULT};
     enum base_status status = devices_from_environment(&options->device_count);
@@ -134,7 +142,8 @@ static enum base_status options_from_environment(struct sim_options *options) {
 // --- Start and restart ---
 
 static void machine_stop(void) {
-    atomic_fetch_add_explicit(&epoch, 1, memory_order_release); // pairs with the load in sim__thread
+    atomic_fetch_add_explicit(&epoch, 1,
+                              memory_order_release); // pairs with the load in sim__thread
     if (!sim__state.ready)
         return;
     sim__streams_clear();

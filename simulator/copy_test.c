@@ -8,9 +8,9 @@
 #define SIZE ((size_t)3 << 20)
 
 static void start(int devices, enum sim_numerics numerics) {
-    BASE_CHECK_EQ(
-        sim_configure(&(struct sim_options){.device_count = devices, .capacity_bytes = 64 << 20, .numerics = numerics}),
-        BASE_OK);
+    BASE_CHECK_EQ(sim_configure(&(struct sim_options){
+                      .device_count = devices, .capacity_bytes = 64 << 20, .numerics = numerics}),
+                  BASE_OK);
 }
 
 static void *device_new(size_t size) {
@@ -59,8 +59,10 @@ static void a_pending_copy_takes_its_source_as_it_was_unless_pinned(void) {
     *pinned = 2;
     BASE_CHECK_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
     sim_stream_hold(stream, true);
-    BASE_CHECK_EQ(cudaMemcpyAsync(device, &pageable, 1, cudaMemcpyHostToDevice, stream), cudaSuccess);
-    BASE_CHECK_EQ(cudaMemcpyAsync(device + 1, pinned, 1, cudaMemcpyHostToDevice, stream), cudaSuccess);
+    BASE_CHECK_EQ(cudaMemcpyAsync(device, &pageable, 1, cudaMemcpyHostToDevice, stream),
+                  cudaSuccess);
+    BASE_CHECK_EQ(cudaMemcpyAsync(device + 1, pinned, 1, cudaMemcpyHostToDevice, stream),
+                  cudaSuccess);
     BASE_CHECK_EQ(cudaMemcpyAsync(result, device, 2, cudaMemcpyDeviceToHost, stream), cudaSuccess);
     pageable = 11;
     *pinned = 12;
@@ -103,7 +105,8 @@ static void misuse_gets_the_codes_of_cuda(enum sim_numerics numerics) {
     start(1, numerics);
     char *device = device_new(100), *pinned, local[200];
     BASE_CHECK_EQ(cudaMallocHost((void **)&pinned, 100), cudaSuccess);
-    const enum cudaMemcpyKind bad = (enum cudaMemcpyKind)5, in = cudaMemcpyHostToDevice, out = cudaMemcpyDeviceToHost;
+    const enum cudaMemcpyKind bad = (enum cudaMemcpyKind)5, in = cudaMemcpyHostToDevice,
+                              out = cudaMemcpyDeviceToHost;
     BASE_CHECK_EQ(cudaMemcpy(device, local, 10, bad), cudaErrorInvalidMemcpyDirection);
     BASE_CHECK_EQ(cudaMemcpy(device, NULL, 10, in), cudaErrorInvalidValue);
     BASE_CHECK_EQ(cudaMemcpy(NULL, local, 10, in), cudaErrorInvalidValue);
@@ -116,12 +119,14 @@ static void misuse_gets_the_codes_of_cuda(enum sim_numerics numerics) {
     BASE_CHECK_EQ(cudaMemcpy(local, device, 10, cudaMemcpyHostToHost), cudaErrorInvalidValue);
     BASE_CHECK_EQ(cudaMemcpy(device, device, 10, out), cudaErrorInvalidValue);
     BASE_CHECK_EQ(cudaMemcpy(local, local, 10, cudaMemcpyDeviceToDevice), cudaErrorInvalidValue);
-    BASE_CHECK_EQ(cudaMemcpy(pinned, device, 100, cudaMemcpyDeviceToDevice), cudaSuccess); // devices reach it
+    BASE_CHECK_EQ(cudaMemcpy(pinned, device, 100, cudaMemcpyDeviceToDevice),
+                  cudaSuccess); // devices reach it
     BASE_CHECK_EQ(cudaMemset(local, 0, 10), cudaErrorInvalidValue);
     BASE_CHECK_EQ(cudaMemset(NULL, 0, 10), cudaErrorInvalidValue);
     BASE_CHECK_EQ(cudaMemset(device + 90, 0, 11), cudaErrorInvalidValue);
     BASE_CHECK_EQ(cudaMemset(NULL, 0, 0), cudaSuccess);
-    BASE_CHECK_EQ(cudaMemsetAsync(device, 0, 10, (cudaStream_t)local), cudaErrorInvalidResourceHandle);
+    BASE_CHECK_EQ(cudaMemsetAsync(device, 0, 10, (cudaStream_t)local),
+                  cudaErrorInvalidResourceHandle);
     BASE_CHECK_EQ(cudaFree(device), cudaSuccess);
     BASE_CHECK_EQ(cudaMemset(device, 0, 1), cudaErrorInvalidValue);
     BASE_CHECK_EQ(cudaFreeHost(pinned), cudaSuccess);
@@ -157,12 +162,14 @@ static void kernels_run_in_stream_order_with_their_own_arguments(void) {
     cudaStream_t stream;
     BASE_CHECK_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
     sim_stream_hold(stream, true);
-    BASE_CHECK_EQ(cudaMemcpyAsync(device, values, sizeof values, cudaMemcpyHostToDevice, stream), cudaSuccess);
+    BASE_CHECK_EQ(cudaMemcpyAsync(device, values, sizeof values, cudaMemcpyHostToDevice, stream),
+                  cudaSuccess);
     for (int i = 1; i <= 3; ++i) {
         const struct add add = {device, i * 10};
         BASE_CHECK_EQ(sim_launch(stream, "add", add_body, &add, sizeof add), cudaSuccess);
     }
-    BASE_CHECK_EQ(cudaMemcpyAsync(values, device, sizeof values, cudaMemcpyDeviceToHost, stream), cudaSuccess);
+    BASE_CHECK_EQ(cudaMemcpyAsync(values, device, sizeof values, cudaMemcpyDeviceToHost, stream),
+                  cudaSuccess);
     BASE_CHECK_EQ(values[3], 4);
     BASE_CHECK_EQ(cudaStreamSynchronize(stream), cudaSuccess);
     for (int i = 0; i < 4; ++i)
@@ -170,7 +177,8 @@ static void kernels_run_in_stream_order_with_their_own_arguments(void) {
     BASE_CHECK_EQ(sim_launch(stream, "none", NULL, NULL, 0), cudaErrorInvalidDeviceFunction);
 }
 
-// A copy in a stream of another device can outlive the memory it reads: then that device faults for good.
+// A copy in a stream of another device can outlive the memory it reads: then that device faults for
+// good.
 static void work_on_freed_memory_is_a_sticky_error_of_its_device(void) {
     start(2, SIM_NUMERICS_ON);
     char *first = device_new(16), *second;

@@ -1,12 +1,14 @@
-// Questions about the devices, the thread's current device, peers. The figures describe an 80 GB device of compute
-// capability 8.0; total memory is what was configured.
+// Questions about the devices, the thread's current device, peers. The figures describe an 80 GB
+// device of compute capability 8.0; total memory is what was configured.
 #include "simulator/call.h"
 #include "simulator/engine.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static bool is_device(int device) { return device >= 0 && device < sim__state.options.device_count; }
+static bool is_device(int device) {
+    return device >= 0 && device < sim__state.options.device_count;
+}
 
 static void properties_fill(struct cudaDeviceProp *properties, int device) {
     *properties = (struct cudaDeviceProp){
@@ -45,7 +47,8 @@ static void properties_fill(struct cudaDeviceProp *properties, int device) {
 }
 
 // False for an attribute that the device has no answer for.
-static bool attribute_of(const struct cudaDeviceProp *p, enum cudaDeviceAttr attribute, int *value) {
+static bool attribute_of(const struct cudaDeviceProp *p, enum cudaDeviceAttr attribute,
+                         int *value) {
     switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock: *value = p->maxThreadsPerBlock; return true;
     case cudaDevAttrMaxBlockDimX: *value = p->maxThreadsDim[0]; return true;
@@ -69,13 +72,17 @@ static bool attribute_of(const struct cudaDeviceProp *p, enum cudaDeviceAttr att
     case cudaDevAttrPciDomainId: *value = p->pciDomainID; return true;
     case cudaDevAttrGlobalMemoryBusWidth: *value = p->memoryBusWidth; return true;
     case cudaDevAttrL2CacheSize: *value = p->l2CacheSize; return true;
-    case cudaDevAttrMaxThreadsPerMultiProcessor: *value = p->maxThreadsPerMultiProcessor; return true;
+    case cudaDevAttrMaxThreadsPerMultiProcessor:
+        *value = p->maxThreadsPerMultiProcessor;
+        return true;
     case cudaDevAttrAsyncEngineCount: *value = p->asyncEngineCount; return true;
     case cudaDevAttrUnifiedAddressing: *value = p->unifiedAddressing; return true;
     case cudaDevAttrComputeCapabilityMajor: *value = p->major; return true;
     case cudaDevAttrComputeCapabilityMinor: *value = p->minor; return true;
     case cudaDevAttrStreamPrioritiesSupported: *value = p->streamPrioritiesSupported; return true;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = (int)p->sharedMemPerMultiprocessor; return true;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+        *value = (int)p->sharedMemPerMultiprocessor;
+        return true;
     case cudaDevAttrMaxRegistersPerMultiprocessor: *value = p->regsPerMultiprocessor; return true;
     case cudaDevAttrManagedMemory: *value = p->managedMemory; return true;
     }

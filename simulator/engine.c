@@ -1,5 +1,6 @@
-// The engine of engine.h. Order: an operation is only ever made to wait for operations that were submitted before it, so the
-// chain "blocked by an operation of a stream that is blocked by ..." ends, and never meets a stream twice.
+// The engine of engine.h. Order: an operation is only ever made to wait for operations that were
+// submitted before it, so the chain "blocked by an operation of a stream that is blocked by ..."
+// ends, and never meets a stream twice.
 #include "simulator/engine.h"
 
 #include "simulator/schedule.h"
@@ -69,13 +70,14 @@ static void gather(struct sim__position position) {
     gathered[gathered_count++] = position;
 }
 
-// The legacy default stream and the blocking streams of a device wait for each other's earlier work. What an earlier operation
-// of the same stream waited for already is covered by stream order.
+// The legacy default stream and the blocking streams of a device wait for each other's earlier
+// work. What an earlier operation of the same stream waited for already is covered by stream order.
 static void gather_implicit(struct sim__device *device, struct sim__stream *stream) {
     if (device->pending == NULL)
         return;
     if (stream->legacy) {
-        for (struct sim__stream *other = device->pending; other != NULL; other = other->next_pending) {
+        for (struct sim__stream *other = device->pending; other != NULL;
+             other = other->next_pending) {
             if (!stream_is_blocking(other) || other->seen_by_legacy == other->submitted)
                 continue;
             gather((struct sim__position){other, other->submitted});
@@ -105,7 +107,8 @@ static void waits_attach(struct sim__operation *operation) {
     }
 }
 
-// The first operation of STREAM is another one than before, or what blocked it is complete: finds what it waits for now.
+// The first operation of STREAM is another one than before, or what blocked it is complete: finds
+// what it waits for now.
 static void stream_examine(struct sim__stream *stream) {
     struct sim__operation *operation = first_operation(stream);
     for (; operation->wait_done < operation->wait_count; ++operation->wait_done) {
@@ -123,7 +126,8 @@ static void stream_examine(struct sim__stream *stream) {
 
 // --- Running ---
 
-static void clock_advance(const struct sim__stream *stream, const struct sim__operation *operation) {
+static void clock_advance(const struct sim__stream *stream,
+                          const struct sim__operation *operation) {
     if (operation->kind != SIM__OPERATION_RECORD && operation->kind != SIM__OPERATION_WAIT)
         ++sim__state.devices[stream->device].clock_us;
 }
@@ -156,7 +160,8 @@ static void first_complete(struct sim__stream *stream) {
     }
 }
 
-// The first operation must be neither blocked nor running. The ring can move while the lock is given back.
+// The first operation must be neither blocked nor running. The ring can move while the lock is
+// given back.
 static void first_run(struct sim__stream *stream) {
     struct sim__operation operation = *first_operation(stream);
     const struct sim__position position = {stream, stream->completed + 1};
@@ -203,7 +208,8 @@ void sim__engine_release(struct sim__stream *stream) {
     sim__engine_run_ready();
 }
 
-struct sim__position sim__engine_submit(struct sim__stream *stream, const struct sim__operation *operation,
+struct sim__position sim__engine_submit(struct sim__stream *stream,
+                                        const struct sim__operation *operation,
                                         struct sim__position after) {
     struct sim__device *device = &sim__state.devices[stream->device];
     const bool idle = !sim__stream_pending(stream);
@@ -213,7 +219,8 @@ struct sim__position sim__engine_submit(struct sim__stream *stream, const struct
         gather(after);
 
     const struct sim__position position = {stream, ++stream->submitted};
-    if (idle && gathered_count == 0 && sim__schedule_runs_now(stream) && !sim__operation_is_call(device, operation)) {
+    if (idle && gathered_count == 0 && sim__schedule_runs_now(stream) &&
+        !sim__operation_is_call(device, operation)) {
         clock_advance(stream, operation);
         sim__operation_run(position, operation);
         stream->completed = stream->submitted;
@@ -265,7 +272,8 @@ void sim__engine_force(struct sim__position position) {
         else if (goal.stream->running)
             running_wait();
         else if (goal.stream->blocked)
-            goals_push(&goals, wait_at(first_operation(goal.stream), first_operation(goal.stream)->wait_done));
+            goals_push(&goals, wait_at(first_operation(goal.stream),
+                                       first_operation(goal.stream)->wait_done));
         else
             first_run(goal.stream);
     }
@@ -277,7 +285,8 @@ void sim__engine_force(struct sim__position position) {
 // meanwhile is not waited for.
 void sim__engine_force_device(struct sim__device *device, bool only_ordered_with_legacy) {
     struct goals goals = {0};
-    for (struct sim__stream *stream = device->pending; stream != NULL; stream = stream->next_pending)
+    for (struct sim__stream *stream = device->pending; stream != NULL;
+         stream = stream->next_pending)
         if (!only_ordered_with_legacy || stream->legacy || stream_is_blocking(stream))
             goals_push(&goals, (struct sim__position){stream, stream->submitted});
     for (size_t i = 0; i < goals.count; ++i)

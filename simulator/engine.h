@@ -1,13 +1,14 @@
-// The engine: asynchronous work as operations, each behind its predecessors in stream order, behind the event
-// it waits for, and behind the implicit order between the legacy default stream and the blocking streams. What
-// is ready may run; when it does is the schedule's decision (schedule.h); a call that waits forces what it waits for.
+// The engine: asynchronous work as operations, each behind its predecessors in stream order, behind
+// the event it waits for, and behind the implicit order between the legacy default stream and the
+// blocking streams. What is ready may run; when it does is the schedule's decision (schedule.h); a
+// call that waits forces what it waits for.
 //
-// A stream's pending operations stand in a ring. Only the first one of a stream can be blocked, and by one
-// operation at a time: then the stream hangs on that operation's list of waiters and is looked at again when it completes.
-// So an operation costs O(1) besides the waits it has.
+// A stream's pending operations stand in a ring. Only the first one of a stream can be blocked, and
+// by one operation at a time: then the stream hangs on that operation's list of waiters and is
+// looked at again when it completes. So an operation costs O(1) besides the waits it has.
 //
-// All functions need the simulator's lock. Kernels and host functions run without it: every function that may run
-// something can return with the state changed by other threads.
+// All functions need the simulator's lock. Kernels and host functions run without it: every
+// function that may run something can return with the state changed by other threads.
 #ifndef TIDEMARK_SIMULATOR_ENGINE_H
 #define TIDEMARK_SIMULATOR_ENGINE_H
 
@@ -73,14 +74,16 @@ static inline bool sim__stream_pending(const struct sim__stream *stream) {
     return stream->submitted > stream->completed;
 }
 
-// Enqueues OPERATION (copied; what it points to as well, where CUDA copies) in STREAM, behind AFTER, and lets
-// the schedule run what it will. Returns its position.
-struct sim__position sim__engine_submit(struct sim__stream *stream, const struct sim__operation *operation,
+// Enqueues OPERATION (copied; what it points to as well, where CUDA copies) in STREAM, behind
+// AFTER, and lets the schedule run what it will. Returns its position.
+struct sim__position sim__engine_submit(struct sim__stream *stream,
+                                        const struct sim__operation *operation,
                                         struct sim__position after);
 
 // Runs whatever POSITION needs, held streams included, until it is complete.
 void sim__engine_force(struct sim__position position);
-// All work of the device; of the legacy stream and all blocking streams, if only_ordered_with_legacy.
+// All work of the device; of the legacy stream and all blocking streams, if
+// only_ordered_with_legacy.
 void sim__engine_force_device(struct sim__device *device, bool only_ordered_with_legacy);
 void sim__engine_force_all(void);
 
@@ -94,11 +97,14 @@ bool sim__engine_step(struct sim__stream *stream);
 // Drops all pending work of STREAM without running it: the machine is being switched off.
 void sim__engine_discard(struct sim__stream *stream);
 
-// The work of an operation (work.c). Either a function is to be called, without the lock; or it is done at once.
-bool sim__operation_is_call(const struct sim__device *device, const struct sim__operation *operation);
+// The work of an operation (work.c). Either a function is to be called, without the lock; or it is
+// done at once.
+bool sim__operation_is_call(const struct sim__device *device,
+                            const struct sim__operation *operation);
 void sim__operation_call(const struct sim__operation *operation);
 void sim__operation_run(struct sim__position position, const struct sim__operation *operation);
-// Copies what OPERATION points to and CUDA reads at the call, so that it can run later; and frees that.
+// Copies what OPERATION points to and CUDA reads at the call, so that it can run later; and frees
+// that.
 void sim__operation_keep(struct sim__operation *operation);
 void sim__operation_release(struct sim__operation *operation);
 

@@ -1,5 +1,6 @@
-// Events. An event covers a position in a stream, so asking whether it is complete compares two numbers; recording
-// it again, or destroying it, changes nothing for those who already wait for the old position.
+// Events. An event covers a position in a stream, so asking whether it is complete compares two
+// numbers; recording it again, or destroying it, changes nothing for those who already wait for the
+// old position.
 #include "simulator/call.h"
 #include "simulator/engine.h"
 #include "simulator/stream.h"
@@ -10,8 +11,9 @@ static cudaError_t event_resolve(cudaEvent_t handle, struct sim__event **event) 
     *event = sim__handle_find(&sim__state.events, (uint64_t)(uintptr_t)handle);
     if (*event != NULL)
         return cudaSuccess;
-    return sim__handle_was_taken(&sim__state.events, (uint64_t)(uintptr_t)handle) ? cudaErrorContextIsDestroyed
-                                                                                 : cudaErrorInvalidResourceHandle;
+    return sim__handle_was_taken(&sim__state.events, (uint64_t)(uintptr_t)handle)
+               ? cudaErrorContextIsDestroyed
+               : cudaErrorInvalidResourceHandle;
 }
 
 static cudaError_t create_locked(cudaEvent_t *handle, unsigned int flags) {
@@ -30,7 +32,8 @@ static cudaError_t create_locked(cudaEvent_t *handle, unsigned int flags) {
     return cudaSuccess;
 }
 
-// The position is set first: the operation may run within the submission, and then stamps the event.
+// The position is set first: the operation may run within the submission, and then stamps the
+// event.
 static cudaError_t record_locked(cudaEvent_t event_handle, cudaStream_t stream_handle) {
     struct sim__event *event;
     struct sim__stream *stream;
@@ -43,12 +46,14 @@ static cudaError_t record_locked(cudaEvent_t event_handle, cudaStream_t stream_h
         return cudaErrorInvalidResourceHandle;
     event->recorded = true;
     event->position = (struct sim__position){stream, stream->submitted + 1};
-    const struct sim__operation operation = {.kind = SIM__OPERATION_RECORD, .event = event->slot.handle};
+    const struct sim__operation operation = {.kind = SIM__OPERATION_RECORD,
+                                             .event = event->slot.handle};
     sim__engine_submit(stream, &operation, (struct sim__position){0});
     return cudaSuccess;
 }
 
-static cudaError_t wait_locked(cudaStream_t stream_handle, cudaEvent_t event_handle, unsigned int flags) {
+static cudaError_t wait_locked(cudaStream_t stream_handle, cudaEvent_t event_handle,
+                               unsigned int flags) {
     struct sim__event *event;
     struct sim__stream *stream;
     if (flags != cudaEventWaitDefault)
@@ -56,7 +61,8 @@ static cudaError_t wait_locked(cudaStream_t stream_handle, cudaEvent_t event_han
     cudaError_t error = event_resolve(event_handle, &event);
     if (error == cudaSuccess)
         error = sim__stream_resolve(stream_handle, &stream);
-    if (error == cudaSuccess && !sim__position_complete(event->position) && event->position.stream != stream) {
+    if (error == cudaSuccess && !sim__position_complete(event->position) &&
+        event->position.stream != stream) {
         const struct sim__operation operation = {.kind = SIM__OPERATION_WAIT};
         sim__engine_submit(stream, &operation, event->position);
     }
@@ -74,7 +80,8 @@ static cudaError_t synchronize_locked(cudaEvent_t handle) {
     return sim__state.devices[device].sticky_error;
 }
 
-static cudaError_t elapsed_locked(float *milliseconds, cudaEvent_t start_handle, cudaEvent_t end_handle) {
+static cudaError_t elapsed_locked(float *milliseconds, cudaEvent_t start_handle,
+                                  cudaEvent_t end_handle) {
     struct sim__event *start, *end;
     if (milliseconds == NULL)
         return cudaErrorInvalidValue;
@@ -83,8 +90,8 @@ static cudaError_t elapsed_locked(float *milliseconds, cudaEvent_t start_handle,
         error = event_resolve(end_handle, &end);
     if (error != cudaSuccess)
         return error;
-    if (((start->flags | end->flags) & cudaEventDisableTiming) != 0 || !start->recorded || !end->recorded ||
-        start->device != end->device)
+    if (((start->flags | end->flags) & cudaEventDisableTiming) != 0 || !start->recorded ||
+        !end->recorded || start->device != end->device)
         return cudaErrorInvalidResourceHandle;
     if (!sim__position_complete(start->position) || !sim__position_complete(end->position))
         return cudaErrorNotReady;
@@ -99,7 +106,9 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) {
     return sim__call_end(SIM_CALL_EVENT_CREATE, error);
 }
 
-cudaError_t cudaEventCreate(cudaEvent_t *event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
+cudaError_t cudaEventCreate(cudaEvent_t *event) {
+    return cudaEventCreateWithFlags(event, cudaEventDefault);
+}
 
 cudaError_t cudaEventDestroy(cudaEvent_t handle) {
     struct sim__event *event;

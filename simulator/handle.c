@@ -36,7 +36,8 @@ void *sim__handle_take(struct sim__handle_table *table) {
         return NULL;
     ++table->serial;
     BASE_CHECK_LT(table->serial >> SIM__HANDLE_SERIAL_BITS, 1);
-    slot->handle = (uint64_t)table->tag << 56 | table->serial << SIM__HANDLE_SLOT_BITS | slot->index;
+    slot->handle =
+        (uint64_t)table->tag << 56 | table->serial << SIM__HANDLE_SLOT_BITS | slot->index;
     return slot;
 }
 

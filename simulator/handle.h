@@ -1,8 +1,10 @@
-// Tables of handles: what the program holds as a cudaStream_t or cudaEvent_t is a number that names a slot and the occasion on
-// which it was taken. So a handle that was destroyed, or never was one, is told apart without touching what it points to.
+// Tables of handles: what the program holds as a cudaStream_t or cudaEvent_t is a number that names
+// a slot and the occasion on which it was taken. So a handle that was destroyed, or never was one,
+// is told apart without touching what it points to.
 //
-// A handle is TAG (8 bits), serial (34 bits), slot (22 bits). The tag makes it an address that no pointer can have;
-// serials only grow, so later handles are greater numbers. Slots never move. Not thread-safe.
+// A handle is TAG (8 bits), serial (34 bits), slot (22 bits). The tag makes it an address that no
+// pointer can have; serials only grow, so later handles are greater numbers. Slots never move. Not
+// thread-safe.
 #ifndef TIDEMARK_SIMULATOR_HANDLE_H
 #define TIDEMARK_SIMULATOR_HANDLE_H
 
@@ -30,7 +32,8 @@ struct sim__handle_table {
     unsigned char *chunks[SIM__HANDLE_CHUNKS_MAX];
 };
 
-// A slot, new (zeroed) or as it was given back; its handle is set. NULL if 4,194,304 are taken or the host's memory is used up.
+// A slot, new (zeroed) or as it was given back; its handle is set. NULL if 4,194,304 are taken or
+// the host's memory is used up.
 void *sim__handle_take(struct sim__handle_table *table);
 void sim__handle_give(struct sim__handle_table *table, void *slot);
 // The slot that HANDLE names; NULL if it is none.

@@ -1,5 +1,5 @@
-// Page-locked host memory: cudaHostAlloc and its kin. It is ordinary host memory, aligned to pages, that the simulator
-// knows by address; so copies can tell it from pageable memory.
+// Page-locked host memory: cudaHostAlloc and its kin. It is ordinary host memory, aligned to pages,
+// that the simulator knows by address; so copies can tell it from pageable memory.
 #include "simulator/memory.h"
 
 #include "base/size.h"
@@ -43,10 +43,13 @@ static void host_range_free(struct sim__host_range *host) {
 
 static struct sim__host_range *host_range_at_base(const void *pointer) {
     struct sim__range *range = sim__range_at(&sim__state.host_ranges, (uint64_t)(uintptr_t)pointer);
-    return range != NULL && range->start == (uint64_t)(uintptr_t)pointer ? (struct sim__host_range *)range : NULL;
+    return range != NULL && range->start == (uint64_t)(uintptr_t)pointer
+               ? (struct sim__host_range *)range
+               : NULL;
 }
 
-// Any device may be using the memory. The wait can give the lock back: the range is looked up again.
+// Any device may be using the memory. The wait can give the lock back: the range is looked up
+// again.
 static cudaError_t host_free_locked(void *pointer) {
     if (pointer == NULL)
         return cudaSuccess;
@@ -72,7 +75,9 @@ cudaError_t cudaHostAlloc(void **pointer, size_t size, unsigned int flags) {
     return sim__call_end(SIM_CALL_HOST_ALLOC, error);
 }
 
-cudaError_t cudaMallocHost(void **pointer, size_t size) { return cudaHostAlloc(pointer, size, cudaHostAllocDefault); }
+cudaError_t cudaMallocHost(void **pointer, size_t size) {
+    return cudaHostAlloc(pointer, size, cudaHostAllocDefault);
+}
 
 cudaError_t cudaFreeHost(void *pointer) {
     cudaError_t error = sim__call_begin(SIM_CALL_HOST_FREE);

@@ -3,7 +3,8 @@
 #include "simulator/engine.h"
 #include "simulator/stream.h"
 
-static cudaError_t host_function_locked(cudaStream_t handle, cudaHostFn_t function, void *user_data) {
+static cudaError_t host_function_locked(cudaStream_t handle, cudaHostFn_t function,
+                                        void *user_data) {
     struct sim__stream *stream;
     if (function == NULL)
         return cudaErrorInvalidValue;
@@ -42,8 +43,8 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
     return sim__call_end(SIM__CALL_OTHER, error);
 }
 
-cudaError_t sim_launch(cudaStream_t stream, const char *name, void (*body)(const void *argument), const void *argument,
-                       size_t argument_size) {
+cudaError_t sim_launch(cudaStream_t stream, const char *name, void (*body)(const void *argument),
+                       const void *argument, size_t argument_size) {
     const struct sim__kernel kernel = {name, body, argument, argument_size};
     cudaError_t error = sim__call_begin(SIM_CALL_LAUNCH);
     if (error == cudaSuccess)

@@ -1,5 +1,6 @@
-// Device memory as the program sees it: cudaMalloc, cudaFree, and the questions about pointers. A live allocation is a
-// segment in one ordered tree for all devices, so that any address inside it finds it.
+// Device memory as the program sees it: cudaMalloc, cudaFree, and the questions about pointers. A
+// live allocation is a segment in one ordered tree for all devices, so that any address inside it
+// finds it.
 #include "simulator/memory.h"
 
 #include "base/size.h"
@@ -13,7 +14,8 @@ static struct sim__segment *segment_at(const void *pointer) {
 }
 
 static struct sim__host_range *host_range_at(const void *pointer) {
-    return (struct sim__host_range *)sim__range_at(&sim__state.host_ranges, (uint64_t)(uintptr_t)pointer);
+    return (struct sim__host_range *)sim__range_at(&sim__state.host_ranges,
+                                                   (uint64_t)(uintptr_t)pointer);
 }
 
 static cudaError_t malloc_locked(void **pointer, uint64_t size) {
@@ -50,7 +52,8 @@ static void segment_free(struct sim__segment *segment) {
     free(segment);
 }
 
-// The wait can give the lock back; a second cudaFree of the same pointer by another thread may then come first.
+// The wait can give the lock back; a second cudaFree of the same pointer by another thread may then
+// come first.
 static cudaError_t free_locked(void *pointer) {
     if (pointer == NULL)
         return cudaSuccess;
@@ -95,7 +98,8 @@ void *sim__memory_bytes(const void *pointer) {
     return (void *)(uintptr_t)pointer;
 }
 
-static cudaError_t pointer_attributes_locked(struct cudaPointerAttributes *attributes, const void *pointer) {
+static cudaError_t pointer_attributes_locked(struct cudaPointerAttributes *attributes,
+                                             const void *pointer) {
     if (attributes == NULL || pointer == NULL)
         return cudaErrorInvalidValue;
     void *const address = (void *)(uintptr_t)pointer;
@@ -142,7 +146,8 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
     return sim__call_end(SIM_CALL_MEM_GET_INFO, error);
 }
 
-cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer) {
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes,
+                                     const void *pointer) {
     cudaError_t error = sim__call_begin(SIM__CALL_OTHER);
     if (error == cudaSuccess)
         error = pointer_attributes_locked(attributes, pointer);

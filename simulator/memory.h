@@ -1,6 +1,6 @@
 // Memory of the simulated machine: device memory in three layers, and page-locked host memory.
 //
-//     physical.c     2 MiB pages of a device: how many are used, and with numerics on which, and their mapping
+//     physical.c     2 MiB pages of a device: how many are used, and where, and their mapping
 //     address.c      which address the next allocation gets
 //     memory.c       cudaMalloc and its kin: segments, found by any address inside them
 //     host_memory.c  cudaHostAlloc and its kin
@@ -18,7 +18,8 @@ struct sim__extent {
     uint64_t size;
 };
 
-// Physical memory behind one allocation: one extent where there was room in one piece, else several.
+// Physical memory behind one allocation: one extent where there was room in one piece, else
+// several.
 struct sim__backing {
     uint64_t size; // whole pages
     uint32_t extent_count;
@@ -33,15 +34,19 @@ void sim__physical_stop(struct sim__device *device);
 bool sim__physical_take(struct sim__device *device, uint64_t size, struct sim__backing *backing);
 void sim__physical_give(struct sim__device *device, struct sim__backing *backing);
 // Makes the backing accessible from ADDRESS on, and ends that.
-void sim__physical_map(struct sim__device *device, uint64_t address, const struct sim__backing *backing);
-void sim__physical_unmap(struct sim__device *device, uint64_t address, const struct sim__backing *backing);
+void sim__physical_map(struct sim__device *device, uint64_t address,
+                       const struct sim__backing *backing);
+void sim__physical_unmap(struct sim__device *device, uint64_t address,
+                         const struct sim__backing *backing);
 
 // --- address.c ---
 
 void sim__addresses_start(struct sim__device *device);
 void sim__addresses_stop(struct sim__device *device);
-// An address for SIZE bytes that take PAGE_BYTES of address space; *taken is what sim__address_give must be told.
-uint64_t sim__address_take(struct sim__device *device, uint64_t size, uint64_t page_bytes, uint64_t *taken);
+// An address for SIZE bytes that take PAGE_BYTES of address space; *taken is what sim__address_give
+// must be told.
+uint64_t sim__address_take(struct sim__device *device, uint64_t size, uint64_t page_bytes,
+                           uint64_t *taken);
 void sim__address_give(struct sim__device *device, uint64_t address, uint64_t taken);
 
 // --- memory.c, host_memory.c ---

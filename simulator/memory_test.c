@@ -7,7 +7,8 @@
 
 #define PAGE SIM_PAGE_BYTES
 
-static void configure(enum sim_numerics numerics, enum sim_addresses addresses, uint64_t capacity_bytes) {
+static void configure(enum sim_numerics numerics, enum sim_addresses addresses,
+                      uint64_t capacity_bytes) {
     BASE_CHECK_EQ(sim_configure(&(struct sim_options){.device_count = 2,
                                                       .capacity_bytes = capacity_bytes,
                                                       .numerics = numerics,
@@ -21,7 +22,9 @@ static uint64_t malloc_ok(uint64_t size) {
     return (uint64_t)(uintptr_t)pointer;
 }
 
-static void free_ok(uint64_t address) { BASE_CHECK_EQ(cudaFree((void *)(uintptr_t)address), cudaSuccess); }
+static void free_ok(uint64_t address) {
+    BASE_CHECK_EQ(cudaFree((void *)(uintptr_t)address), cudaSuccess);
+}
 
 static void malloc_accounts_whole_pages(enum sim_numerics numerics) {
     configure(numerics, SIM_ADDRESSES_ASCENDING, 64 * BASE_MIB);
@@ -168,6 +171,17 @@ static void scattered_pages_make_one_allocation(void) {
     BASE_CHECK_EQ(sim_used_bytes(0), 4 * PAGE);
 }
 
+static void freed_memory_goes_back_to_the_host(void) {
+    configure(SIM_NUMERICS_ON, SIM_ADDRESSES_ASCENDING, PAGE);
+    for (int i = 0; i < 2; ++i) {
+        const uint64_t address = malloc_ok(PAGE); // the device's only page each time
+        unsigned char *bytes = sim_device_bytes((void *)(uintptr_t)address);
+        BASE_CHECK_EQ(bytes[PAGE - 1], 0);
+        memset(bytes, 7, PAGE);
+        free_ok(address);
+    }
+}
+
 static void queued_addresses_come_first_in_first_out(enum sim_addresses addresses) {
     configure(SIM_NUMERICS_OFF, addresses, 64 * BASE_MIB);
     const uint64_t wanted = 0x7f0000000200;
@@ -263,6 +277,7 @@ int main(void) {
     reused_addresses_are_the_lowest_that_fit(SIM_NUMERICS_ON);
     reused_addresses_are_the_lowest_that_fit(SIM_NUMERICS_OFF);
     scattered_pages_make_one_allocation();
+    freed_memory_goes_back_to_the_host();
     queued_addresses_come_first_in_first_out(SIM_ADDRESSES_ASCENDING);
     queued_addresses_come_first_in_first_out(SIM_ADDRESSES_REUSED);
     chosen_addresses_avoid_queued_ones(SIM_ADDRESSES_ASCENDING);

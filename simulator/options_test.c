@@ -1,5 +1,5 @@
-// Options from the environment and from the program: what they mean, and one clear line for what they cannot.
-// Each case is a child process, as the environment is read by the first CUDA call.
+// Options from the environment and from the program: what they mean, and one clear line for what
+// they cannot. Each case is a child process, as the environment is read by the first CUDA call.
 #include "base/check.h"
 #include "base/size.h"
 #include "simulator/sim.h"
@@ -49,7 +49,8 @@ static void first_call(void) {
 
 static void a_bad_variable_ends_the_program(const char *variable, const char *value) {
     const struct outcome outcome = in_child(variable, value, first_call);
-    base_check_context("%s=%s: exit %d, \"%s\"", variable, value, outcome.exit_status, outcome.errors);
+    base_check_context("%s=%s: exit %d, \"%s\"", variable, value, outcome.exit_status,
+                       outcome.errors);
     BASE_CHECK_EQ(outcome.exit_status, 2);
     const char *line_end = strchr(outcome.errors, '\n');
     BASE_CHECK(line_end != NULL && line_end[1] == '\0');
@@ -98,7 +99,8 @@ static void faults_planned_before_the_first_call_hold(void) {
 }
 
 static void the_program_has_the_last_word(void) {
-    BASE_CHECK_EQ(sim_configure(&(struct sim_options){.capacity_bytes = 12 * BASE_GIB, .numerics = SIM_NUMERICS_ON}),
+    BASE_CHECK_EQ(sim_configure(&(struct sim_options){.capacity_bytes = 12 * BASE_GIB,
+                                                      .numerics = SIM_NUMERICS_ON}),
                   BASE_OK);
     total_is_12_gib();
     second_device_is_current_at_once(); // the count was left to the environment

@@ -1,10 +1,11 @@
-// Physical memory of a device. Always an account of 2 MiB pages; with numerics on also one sparse memfd, of which an
-// allocation gets one extent where there is room, the lowest one, else the lowest pieces there are: each mapping counts, as a
-// process has only 65,530 of them (vm.max_map_count). Freed pages are punched out of the file, so that host memory follows
-// what is live.
+// Physical memory of a device. Always an account of 2 MiB pages; with numerics on also one sparse
+// memfd, of which an allocation gets one extent where there is room, the lowest one, else the
+// lowest pieces there are: each mapping counts, as a process has only 65,530 of them
+// (vm.max_map_count). Freed pages are punched out of the file, so that host memory follows what is
+// live.
 //
-// The device's address range is reserved without access; allocations are mapped over it and unmapped back to that state, so
-// an access outside live memory faults.
+// The device's address range is reserved without access; allocations are mapped over it and
+// unmapped back to that state, so an access outside live memory faults.
 #include "simulator/memory.h"
 
 #include "base/size.h"
@@ -17,8 +18,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// Addresses reserved for all devices together with numerics on. Ascending addresses are never used twice, so there
-// should be many; the thread sanitizer leaves room for few.
+// Addresses reserved for all devices together with numerics on. Ascending addresses are never used
+// twice, so there should be many; the thread sanitizer leaves room for few.
 #if defined(__SANITIZE_THREAD__)
 #define RESERVED_BYTES ((uint64_t)256 << 30)
 #else
@@ -43,10 +44,12 @@ void sim__physical_start(struct sim__device *device) {
     if (device->physical_file < 0)
         sim__host_limit("memfd_create for device %d: %s", device->index, strerror(errno));
     if (ftruncate(device->physical_file, (off_t)base_round_up(capacity, SIM_PAGE_BYTES)) != 0)
-        sim__host_limit("device %d of %llu bytes: %s", device->index, (unsigned long long)capacity, strerror(errno));
+        sim__host_limit("device %d of %llu bytes: %s", device->index, (unsigned long long)capacity,
+                        strerror(errno));
     sim__space_give(&device->physical_free, 0, base_round_up(capacity, SIM_PAGE_BYTES));
 
-    uint64_t size = base_round_down(RESERVED_BYTES / (uint64_t)sim__state.options.device_count, SIM_PAGE_BYTES);
+    uint64_t size =
+        base_round_down(RESERVED_BYTES / (uint64_t)sim__state.options.device_count, SIM_PAGE_BYTES);
     if (size < 2 * capacity)
         size = base_round_up(2 * capacity, SIM_PAGE_BYTES);
     void *base = reserve(size);
@@ -62,7 +65,8 @@ void sim__physical_start(struct sim__device *device) {
 void sim__physical_stop(struct sim__device *device) {
     if (device->physical_file < 0)
         return;
-    BASE_CHECK_EQ(munmap((void *)(uintptr_t)device->addresses_start, device->addresses_end - device->addresses_start),
+    BASE_CHECK_EQ(munmap((void *)(uintptr_t)device->addresses_start,
+                         device->addresses_end - device->addresses_start),
                   0);
     BASE_CHECK_EQ(close(device->physical_file), 0);
     device->physical_file = -1;
@@ -114,33 +118,40 @@ void sim__physical_give(struct sim__device *device, struct sim__backing *backing
     device->used_bytes -= backing->size;
     for (uint32_t i = 0; i < backing->extent_count; ++i) {
         const struct sim__extent *extent = extent_at(backing, i);
-        if (fallocate(device->physical_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)extent->offset,
-                      (off_t)extent->size) != 0)
-            sim__host_limit("cannot give back memory of device %d: %s", device->index, strerror(errno));
+        if (fallocate(device->physical_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                      (off_t)extent->offset, (off_t)extent->size) != 0)
+            sim__host_limit("cannot give back memory of device %d: %s", device->index,
+                            strerror(errno));
         sim__space_give(&device->physical_free, extent->offset, extent->size);
     }
     free(backing->extents);
 }
 
-static void map_or_end(uint64_t address, uint64_t size, int protection, int flags, int file, uint64_t offset) {
-    if (mmap((void *)(uintptr_t)address, size, protection, flags | MAP_FIXED, file, (off_t)offset) != MAP_FAILED)
+static void map_or_end(uint64_t address, uint64_t size, int protection, int flags, int file,
+                       uint64_t offset) {
+    if (mmap((void *)(uintptr_t)address, size, protection, flags | MAP_FIXED, file,
+             (off_t)offset) != MAP_FAILED)
         return;
     if (errno == ENOMEM)
         sim__host_limit("the host allows no more memory mappings (vm.max_map_count): "
                         "fewer or larger allocations, or TIDEMARK_SIM_NUMERICS=off");
-    sim__host_limit("cannot map %llu bytes of device memory: %s", (unsigned long long)size, strerror(errno));
+    sim__host_limit("cannot map %llu bytes of device memory: %s", (unsigned long long)size,
+                    strerror(errno));
 }
 
-void sim__physical_map(struct sim__device *device, uint64_t address, const struct sim__backing *backing) {
+void sim__physical_map(struct sim__device *device, uint64_t address,
+                       const struct sim__backing *backing) {
     for (uint32_t i = 0; i < backing->extent_count; ++i) {
         const struct sim__extent *extent = extent_at(backing, i);
-        map_or_end(address, extent->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, device->physical_file,
-                   extent->offset);
+        map_or_end(address, extent->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                   device->physical_file, extent->offset);
         address += extent->size;
     }
 }
 
-void sim__physical_unmap(struct sim__device *device, uint64_t address, const struct sim__backing *backing) {
+void sim__physical_unmap(struct sim__device *device, uint64_t address,
+                         const struct sim__backing *backing) {
     if (device->physical_file >= 0)
-        map_or_end(address, backing->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        map_or_end(address, backing->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
 }

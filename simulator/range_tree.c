@@ -1,12 +1,15 @@
-// The treap of range_tree.h. Recursion goes as deep as the tree: about twice log2(n), 60 levels for a million
-// ranges. Priorities come from a counter through a mixing function, so that the same calls build the same tree.
+// The treap of range_tree.h. Recursion goes as deep as the tree: about twice log2(n), 60 levels for
+// a million ranges. Priorities come from a counter through a mixing function, so that the same
+// calls build the same tree.
 #include "simulator/range_tree.h"
 
 #include "base/check.h"
 
 #include <stdlib.h>
 
-static uint64_t largest_of(const struct sim__range *node) { return node == NULL ? 0 : node->largest_size; }
+static uint64_t largest_of(const struct sim__range *node) {
+    return node == NULL ? 0 : node->largest_size;
+}
 
 static void node_update(struct sim__range *node) {
     uint64_t largest = node->size;
@@ -26,7 +29,8 @@ static uint64_t priority_next(struct sim__range_tree *tree) {
 }
 
 // Divides NODE's tree into what begins below START and the rest.
-static void split(struct sim__range *node, uint64_t start, struct sim__range **below, struct sim__range **above) {
+static void split(struct sim__range *node, uint64_t start, struct sim__range **below,
+                  struct sim__range **above) {
     if (node == NULL) {
         *below = *above = NULL;
         return;
@@ -105,7 +109,8 @@ struct sim__range *sim__range_at(const struct sim__range_tree *tree, uint64_t po
     return sim__range_overlapping(tree, point, 1);
 }
 
-struct sim__range *sim__range_overlapping(const struct sim__range_tree *tree, uint64_t start, uint64_t size) {
+struct sim__range *sim__range_overlapping(const struct sim__range_tree *tree, uint64_t start,
+                                          uint64_t size) {
     struct sim__range *range = sim__range_below(tree, start + size);
     return range != NULL && range->start + range->size > start ? range : NULL;
 }

@@ -1,8 +1,10 @@
-// A set of disjoint ranges of numbers (addresses, offsets) in order: live memory, free addresses and free
-// physical memory are each one. A treap that also knows the largest range below each node, so that "which range holds
-// this address" and "the lowest range of at least this size" both take O(log n).
+// A set of disjoint ranges of numbers (addresses, offsets) in order: live memory, free addresses
+// and free physical memory are each one. A treap that also knows the largest range below each node,
+// so that "which range holds this address" and "the lowest range of at least this size" both take
+// O(log n).
 //
-// Nodes are the caller's: embed a sim__range as the first member and set start and size. Not thread-safe.
+// Nodes are the caller's: embed a sim__range as the first member and set start and size. Not
+// thread-safe.
 #ifndef TIDEMARK_SIMULATOR_RANGE_TREE_H
 #define TIDEMARK_SIMULATOR_RANGE_TREE_H
 
@@ -33,7 +35,8 @@ struct sim__range *sim__range_at(const struct sim__range_tree *tree, uint64_t po
 // The last range that begins below LIMIT; NULL if there is none.
 struct sim__range *sim__range_below(const struct sim__range_tree *tree, uint64_t limit);
 // A range that shares a number with [start, start + size); NULL if there is none.
-struct sim__range *sim__range_overlapping(const struct sim__range_tree *tree, uint64_t start, uint64_t size);
+struct sim__range *sim__range_overlapping(const struct sim__range_tree *tree, uint64_t start,
+                                          uint64_t size);
 // The lowest range of at least SIZE; NULL if there is none.
 struct sim__range *sim__range_fitting(const struct sim__range_tree *tree, uint64_t size);
 // The lowest range; NULL if the tree is empty.

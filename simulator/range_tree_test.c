@@ -28,7 +28,8 @@ static struct sim__range *naive_below(const struct world *world, uint64_t limit)
     return NULL;
 }
 
-static struct sim__range *naive_overlapping(const struct world *world, uint64_t start, uint64_t size) {
+static struct sim__range *naive_overlapping(const struct world *world, uint64_t start,
+                                            uint64_t size) {
     for (uint64_t i = start; i < start + size && i < SPAN; ++i)
         if (world->owner[i] != NULL)
             return world->owner[i];

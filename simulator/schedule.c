@@ -1,5 +1,5 @@
-// The eager schedule: a queue of streams, first ready first served. A stream that was forced or held after it was offered
-// stays in the queue; whoever takes it out looks at its state again.
+// The eager schedule: a queue of streams, first ready first served. A stream that was forced or
+// held after it was offered stays in the queue; whoever takes it out looks at its state again.
 #include "simulator/schedule.h"
 
 #include <stddef.h>
@@ -8,7 +8,7 @@ static struct sim__stream *first_offered;
 static struct sim__stream **last_link = &first_offered;
 
 void sim__schedule_offer(struct sim__stream *stream) {
-    if (stream->held || stream->offered)
+    if (stream->offered)
         return;
     stream->offered = true;
     stream->next_offered = NULL;

@@ -1,6 +1,6 @@
-// What the simulated machine consists of, for the files of this room: its devices, streams and events, behind
-// one lock. A CUDA call takes the lock at its start and gives it back at its end (call.h); kernels and
-// host functions run without it. No other lock is taken while it is held.
+// What the simulated machine consists of, for the files of this room: its devices, streams and
+// events, behind one lock. A CUDA call takes the lock at its start and gives it back at its end
+// (call.h); kernels and host functions run without it. No other lock is taken while it is held.
 //
 // Names with sim__ are linked but internal to simulator/.
 #ifndef TIDEMARK_SIMULATOR_STATE_H
@@ -13,8 +13,8 @@
 
 struct sim__operation; // engine.h
 
-// A point in a stream: complete when all of the stream's operations up to this sequence number are. Streams never
-// restart their numbers, so a position stays meaningful when its stream is long gone.
+// A point in a stream: complete when all of the stream's operations up to this sequence number are.
+// Streams never restart their numbers, so a position stays meaningful when its stream is long gone.
 struct sim__position {
     struct sim__stream *stream; // NULL: always complete
     uint64_t sequence;
@@ -38,11 +38,11 @@ struct sim__stream {
     struct sim__operation *ring;
     uint64_t ring_size; // a power of two, or 0
 
-    uint64_t legacy_seen;                     // the legacy stream's operation that this stream waited for last
-    uint64_t seen_by_legacy;                  // this stream's operation that the legacy stream waited for last
-    struct sim__stream *next_waiter;          // among the streams blocked by one operation
-    struct sim__stream *next_offered;         // in the schedule's queue
-    struct sim__stream *next_pending;         // among the device's streams with pending work
+    uint64_t legacy_seen;    // the legacy stream's operation that this stream waited for last
+    uint64_t seen_by_legacy; // this stream's operation that the legacy stream waited for last
+    struct sim__stream *next_waiter;  // among the streams blocked by one operation
+    struct sim__stream *next_offered; // in the schedule's queue
+    struct sim__stream *next_pending; // among the device's streams with pending work
     struct sim__stream **previous_pending;
 };
 
@@ -57,7 +57,8 @@ struct sim__event {
 
 struct sim__device {
     int index;
-    cudaError_t sticky_error; // after it every call of a thread whose current device this is fails alike
+    cudaError_t
+        sticky_error; // after it every call of a thread whose current device this is fails alike
     struct sim__stream *legacy;
     struct sim__stream *pending; // streams with pending work
     uint64_t clock_us;           // virtual time
@@ -102,14 +103,17 @@ struct sim__thread {
     int device;
     cudaError_t last_error;
     enum cudaStreamCaptureMode capture_mode;
-    int work_depth; // inside a kernel or host function
-    uint64_t streams[SIM_DEVICE_COUNT_MAX]; // handles of its per-thread default streams, 0 before the first use
+    int work_depth;                         // inside a kernel or host function
+    uint64_t streams[SIM_DEVICE_COUNT_MAX]; // handles of its per-thread default streams, 0 before
+                                            // the first use
 };
 struct sim__thread *sim__thread(void);
 
-// Configures from the environment if nothing did so far; a bad variable ends the program with one line and exit status 2.
+// Configures from the environment if nothing did so far; a bad variable ends the program with one
+// line and exit status 2.
 void sim__start_locked(void);
-// A host limit ends the program with one line and exit status 3; it must never look like a CUDA error.
+// A host limit ends the program with one line and exit status 3; it must never look like a CUDA
+// error.
 _Noreturn void sim__host_limit(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

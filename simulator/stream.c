@@ -1,5 +1,5 @@
-// Streams: creation, lookup, and the calls that ask about or wait for one. The order between streams is the
-// engine's.
+// Streams: creation, lookup, and the calls that ask about or wait for one. The order between
+// streams is the engine's.
 #include "simulator/stream.h"
 
 #include "simulator/call.h"
@@ -86,8 +86,9 @@ cudaError_t sim__stream_resolve(cudaStream_t handle, struct sim__stream **stream
     *stream = sim__handle_find(&sim__state.streams, (uint64_t)(uintptr_t)handle);
     if (*stream != NULL && !(*stream)->destroyed)
         return cudaSuccess;
-    return sim__handle_was_taken(&sim__state.streams, (uint64_t)(uintptr_t)handle) ? cudaErrorContextIsDestroyed
-                                                                                  : cudaErrorInvalidResourceHandle;
+    return sim__handle_was_taken(&sim__state.streams, (uint64_t)(uintptr_t)handle)
+               ? cudaErrorContextIsDestroyed
+               : cudaErrorInvalidResourceHandle;
 }
 
 static cudaError_t create_locked(cudaStream_t *handle, unsigned int flags, int priority) {
@@ -129,7 +130,8 @@ static cudaError_t synchronize_locked(cudaStream_t handle) {
 }
 
 static bool legacy_pending(const struct sim__device *device) {
-    for (const struct sim__stream *stream = device->pending; stream != NULL; stream = stream->next_pending)
+    for (const struct sim__stream *stream = device->pending; stream != NULL;
+         stream = stream->next_pending)
         if ((stream->flags & cudaStreamNonBlocking) == 0)
             return true;
     return false;
@@ -156,7 +158,9 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags) 
     return cudaStreamCreateWithPriority(stream, flags, PRIORITY_LEAST);
 }
 
-cudaError_t cudaStreamCreate(cudaStream_t *stream) { return cudaStreamCreateWithFlags(stream, cudaStreamDefault); }
+cudaError_t cudaStreamCreate(cudaStream_t *stream) {
+    return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
+}
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     cudaError_t error = sim__call_begin(SIM_CALL_STREAM_DESTROY);
@@ -260,9 +264,8 @@ uint64_t sim_stream_run(cudaStream_t handle, uint64_t count) {
     base_mutex_lock(&sim__state.lock);
     struct sim__stream *stream = stream_checked(handle);
     uint64_t ran = 0;
-    while (ran < count && sim__engine_step(stream))
-        ++ran;
-    sim__engine_run_ready();
+    for (; ran < count && sim__engine_step(stream); ++ran)
+        sim__engine_run_ready(); // what comes next may wait for it
     base_mutex_unlock(&sim__state.lock);
     return ran;
 }

@@ -5,8 +5,9 @@
 
 #include "simulator/state.h"
 
-// The stream that HANDLE means in this thread: 0 and 1 the current device's legacy stream, 2 the thread's own.
-// cudaErrorContextIsDestroyed if it was destroyed, cudaErrorInvalidResourceHandle if it never was one.
+// The stream that HANDLE means in this thread: 0 and 1 the current device's legacy stream, 2 the
+// thread's own. cudaErrorContextIsDestroyed if it was destroyed, cudaErrorInvalidResourceHandle if
+// it never was one.
 cudaError_t sim__stream_resolve(cudaStream_t handle, struct sim__stream **stream);
 // Makes the legacy default stream of DEVICE.
 void sim__stream_start_device(struct sim__device *device);

@@ -33,8 +33,9 @@ static cudaEvent_t event_new(void) {
 }
 
 static void start(int devices) {
-    BASE_CHECK_EQ(sim_configure(&(struct sim_options){
-                      .device_count = devices, .capacity_bytes = 64 << 20, .numerics = SIM_NUMERICS_OFF}),
+    BASE_CHECK_EQ(sim_configure(&(struct sim_options){.device_count = devices,
+                                                      .capacity_bytes = 64 << 20,
+                                                      .numerics = SIM_NUMERICS_OFF}),
                   BASE_OK);
     trail[0] = '\0';
 }
@@ -115,7 +116,8 @@ static void waits_force_held_work(void) {
 
 static void a_stream_waits_for_the_event_as_it_was_recorded(void) {
     start(1);
-    cudaStream_t held = stream_new(cudaStreamNonBlocking), other = stream_new(cudaStreamNonBlocking);
+    cudaStream_t held = stream_new(cudaStreamNonBlocking),
+                 other = stream_new(cudaStreamNonBlocking);
     cudaEvent_t event = event_new();
     sim_stream_hold(held, true);
     BASE_CHECK_EQ(cudaStreamWaitEvent(other, event, 0), cudaSuccess); // never recorded: nothing
@@ -180,7 +182,7 @@ static void the_legacy_stream_is_a_barrier_for_blocking_streams_only(void) {
     cudaStream_t free_stream = stream_new(cudaStreamNonBlocking);
     sim_stream_hold(blocking, true);
     note_in(blocking, "a");
-    note_in(NULL, "b"); // behind a
+    note_in(NULL, "b");  // behind a
     note_in(other, "c"); // behind b
     note_in(cudaStreamPerThread, "d");
     note_in(free_stream, "e");
@@ -193,7 +195,8 @@ static void the_legacy_stream_is_a_barrier_for_blocking_streams_only(void) {
     BASE_CHECK_EQ(cudaStreamSynchronize(other), cudaSuccess);
     BASE_CHECK_EQ(strlen(trail), 5);
 
-    // The legacy stream's synchronise and query stand for the blocking streams, without legacy work too.
+    // The legacy stream's synchronise and query stand for the blocking streams, without legacy work
+    // too.
     note_in(blocking, "f");
     BASE_CHECK_EQ(cudaStreamQuery(cudaStreamLegacy), cudaErrorNotReady);
     BASE_CHECK_EQ(cudaStreamSynchronize(NULL), cudaSuccess);
@@ -226,7 +229,8 @@ static void a_held_legacy_stream_holds_blocking_streams(void) {
 
 static void destroyed_streams_finish_their_work(void) {
     start(1);
-    cudaStream_t stream = stream_new(cudaStreamNonBlocking), held = stream_new(cudaStreamNonBlocking);
+    cudaStream_t stream = stream_new(cudaStreamNonBlocking),
+                 held = stream_new(cudaStreamNonBlocking);
     cudaEvent_t event = event_new(), behind = event_new();
     sim_stream_hold(held, true);
     BASE_CHECK_EQ(cudaEventRecord(event, held), cudaSuccess);
@@ -258,7 +262,8 @@ static void misused_handles_get_codes(void) {
     BASE_CHECK_EQ(cudaStreamCreateWithFlags(&none, 2), cudaErrorInvalidValue);
     BASE_CHECK_EQ(cudaEventCreate(NULL), cudaErrorInvalidValue);
     BASE_CHECK_EQ(cudaEventCreateWithFlags(&other_device, 8), cudaErrorInvalidValue);
-    BASE_CHECK_EQ(cudaEventCreateWithFlags(&other_device, cudaEventInterprocess), cudaErrorInvalidValue);
+    BASE_CHECK_EQ(cudaEventCreateWithFlags(&other_device, cudaEventInterprocess),
+                  cudaErrorInvalidValue);
     BASE_CHECK_EQ(cudaStreamDestroy(NULL), cudaErrorInvalidResourceHandle);
     BASE_CHECK_EQ(cudaStreamDestroy(cudaStreamLegacy), cudaErrorInvalidResourceHandle);
     BASE_CHECK_EQ(cudaStreamQuery((cudaStream_t)(void *)foreign), cudaErrorInvalidResourceHandle);
@@ -277,9 +282,9 @@ static void misused_handles_get_codes(void) {
     BASE_CHECK_EQ(cudaSetDevice(1), cudaSuccess);
     BASE_CHECK_EQ(cudaEventCreate(&other_device), cudaSuccess);
     BASE_CHECK_EQ(cudaEventRecord(other_device, stream), cudaErrorInvalidResourceHandle);
-    BASE_CHECK_EQ(cudaStreamWaitEvent(stream, other_device, 0), cudaSuccess); // across devices is legal
-    BASE_CHECK_EQ(sim_launch(stream, "nothing", nothing, NULL, 0),
-                  cudaErrorInvalidResourceHandle);
+    BASE_CHECK_EQ(cudaStreamWaitEvent(stream, other_device, 0),
+                  cudaSuccess); // across devices is legal
+    BASE_CHECK_EQ(sim_launch(stream, "nothing", nothing, NULL, 0), cudaErrorInvalidResourceHandle);
     BASE_CHECK_EQ(cudaGetLastError(), cudaErrorInvalidResourceHandle);
 
     BASE_CHECK_EQ(cudaStreamDestroy(stream), cudaSuccess);
@@ -303,12 +308,35 @@ static void elapsed_time_counts_operations(void) {
     BASE_CHECK_EQ(cudaEventRecord(end, NULL), cudaSuccess);
     BASE_CHECK_EQ(cudaEventRecord(untimed, NULL), cudaSuccess);
     BASE_CHECK_EQ(cudaEventElapsedTime(NULL, begin, end), cudaErrorInvalidValue);
-    BASE_CHECK_EQ(cudaEventElapsedTime(&milliseconds, begin, untimed), cudaErrorInvalidResourceHandle);
+    BASE_CHECK_EQ(cudaEventElapsedTime(&milliseconds, begin, untimed),
+                  cudaErrorInvalidResourceHandle);
     BASE_CHECK_EQ(cudaEventElapsedTime(&milliseconds, begin, end), cudaSuccess);
     BASE_CHECK(milliseconds == 2.0f);
     sim_stream_hold(NULL, true);
     BASE_CHECK_EQ(cudaEventRecord(end, NULL), cudaSuccess);
     BASE_CHECK_EQ(cudaEventElapsedTime(&milliseconds, begin, end), cudaErrorNotReady);
+}
+
+static void a_record_that_was_replaced_stamps_no_time(void) {
+    start(1);
+    cudaStream_t late = stream_new(cudaStreamNonBlocking),
+                 stream = stream_new(cudaStreamNonBlocking);
+    cudaEvent_t begin, end;
+    float milliseconds;
+    BASE_CHECK_EQ(cudaEventCreate(&begin), cudaSuccess);
+    BASE_CHECK_EQ(cudaEventCreate(&end), cudaSuccess);
+    sim_stream_hold(late, true);
+    BASE_CHECK_EQ(cudaEventRecord(begin, stream), cudaSuccess);
+    note_in(late, "c");
+    note_in(late, "d");
+    BASE_CHECK_EQ(cudaEventRecord(end, late),
+                  cudaSuccess); // the third operation of its stream, as below
+    note_in(stream, "a");
+    BASE_CHECK_EQ(cudaEventRecord(end, stream), cudaSuccess);
+    note_in(stream, "b");
+    sim_stream_hold(late, false);
+    BASE_CHECK_EQ(cudaEventElapsedTime(&milliseconds, begin, end), cudaSuccess);
+    BASE_CHECK(milliseconds > 0.0009f && milliseconds < 0.0011f);
 }
 
 static cudaError_t code_inside;
@@ -364,6 +392,7 @@ int main(void) {
     destroyed_streams_finish_their_work();
     misused_handles_get_codes();
     elapsed_time_counts_operations();
+    a_record_that_was_replaced_stamps_no_time();
     host_functions_may_not_call_cuda();
     streams_answer_what_they_are();
     return 0;

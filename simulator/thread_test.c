@@ -1,5 +1,5 @@
-// Several host threads at once: each with its own memory, stream and events, and all on one stream. Meant to be run
-// under the thread sanitizer too.
+// Several host threads at once: each with its own memory, stream and events, and all on one stream.
+// Meant to be run under the thread sanitizer too.
 #include "base/check.h"
 #include "base/random.h"
 #include "base/thread.h"
@@ -38,7 +38,8 @@ static void own_work(void *argument) {
         if (*slot == NULL) {
             BASE_CHECK_EQ(cudaMalloc(slot, base_random_between(&random, 1, 5 << 20)), cudaSuccess);
             BASE_CHECK_EQ(cudaMemsetAsync(*slot, 0, 1, stream), cudaSuccess);
-            BASE_CHECK_EQ(sim_launch(stream, "increment", kernel_body, slot, sizeof *slot), cudaSuccess);
+            BASE_CHECK_EQ(sim_launch(stream, "increment", kernel_body, slot, sizeof *slot),
+                          cudaSuccess);
         } else {
             BASE_CHECK_EQ(cudaFree(*slot), cudaSuccess);
             *slot = NULL;
@@ -108,11 +109,13 @@ static uint64_t per_thread_counter;
 
 static void per_thread_work(void *argument) {
     (void)argument;
-    BASE_CHECK_EQ(cudaLaunchHostFunc(cudaStreamPerThread, add_one, &per_thread_counter), cudaSuccess);
+    BASE_CHECK_EQ(cudaLaunchHostFunc(cudaStreamPerThread, add_one, &per_thread_counter),
+                  cudaSuccess);
     // Held work outlives the thread, whose stream ends with it.
     sim_stream_hold(NULL, true);
     BASE_CHECK_EQ(cudaLaunchHostFunc(NULL, add_one, &per_thread_counter), cudaSuccess);
-    BASE_CHECK_EQ(cudaLaunchHostFunc(cudaStreamPerThread, add_one, &per_thread_counter), cudaSuccess);
+    BASE_CHECK_EQ(cudaLaunchHostFunc(cudaStreamPerThread, add_one, &per_thread_counter),
+                  cudaSuccess);
 }
 
 static void a_threads_stream_ends_with_it(void) {

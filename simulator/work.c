@@ -1,6 +1,7 @@
-// What operations do when they run: bytes move, functions are called, events are stamped. Only device memory that is still
-// live is touched: an operation of another device's stream can outlive it, and then the device faults as a GPU
-// would (cudaErrorIllegalAddress, for good), and skips its other work from there on.
+// What operations do when they run: bytes move, functions are called, events are stamped. Only
+// device memory that is still live is touched: an operation of another device's stream can outlive
+// it, and then the device faults as a GPU would (cudaErrorIllegalAddress, for good), and skips its
+// other work from there on.
 #include "simulator/engine.h"
 #include "simulator/memory.h"
 
@@ -9,9 +10,10 @@
 
 static bool is_numerics_on(void) { return sim__state.options.numerics == SIM_NUMERICS_ON; }
 
-// Memory may have gone since the operation was submitted. With numerics off *bytes is NULL for device memory.
-static bool operand(struct sim__device *device, const void *pointer, size_t size, enum sim__place submitted_place,
-                    void **bytes) {
+// Memory may have gone since the operation was submitted. With numerics off *bytes is NULL for
+// device memory.
+static bool operand(struct sim__device *device, const void *pointer, size_t size,
+                    enum sim__place submitted_place, void **bytes) {
     *bytes = (void *)(uintptr_t)pointer;
     if (submitted_place != SIM__PLACE_DEVICE)
         return true;
@@ -41,13 +43,15 @@ static void fill_run(struct sim__device *device, const struct sim__fill *fill) {
 
 static void record_run(struct sim__position position, uint64_t handle) {
     struct sim__event *event = sim__handle_find(&sim__state.events, handle);
-    if (event == NULL || event->position.stream != position.stream || event->position.sequence != position.sequence)
+    if (event == NULL || event->position.stream != position.stream ||
+        event->position.sequence != position.sequence)
         return; // destroyed, or recorded again
     event->time_us = sim__state.devices[position.stream->device].clock_us;
 }
 
 // Without bytes kernels have nothing to work on; after an error the device does nothing more.
-bool sim__operation_is_call(const struct sim__device *device, const struct sim__operation *operation) {
+bool sim__operation_is_call(const struct sim__device *device,
+                            const struct sim__operation *operation) {
     if (device->sticky_error != cudaSuccess)
         return false;
     return operation->kind == SIM__OPERATION_HOST_FUNCTION ||
@@ -68,11 +72,8 @@ void sim__operation_call(const struct sim__operation *operation) {
 void sim__operation_run(struct sim__position position, const struct sim__operation *operation) {
     struct sim__device *device = &sim__state.devices[position.stream->device];
     switch (operation->kind) {
-    case SIM__OPERATION_RECORD:
-        record_run(position, operation->event);
-        break;
-    case SIM__OPERATION_WAIT:
-        break;
+    case SIM__OPERATION_RECORD: record_run(position, operation->event); break;
+    case SIM__OPERATION_WAIT: break;
     case SIM__OPERATION_COPY:
         if (device->sticky_error == cudaSuccess)
             copy_run(device, &operation->copy);
@@ -82,8 +83,7 @@ void sim__operation_run(struct sim__position position, const struct sim__operati
             fill_run(device, &operation->fill);
         break;
     case SIM__OPERATION_KERNEL:
-    case SIM__OPERATION_HOST_FUNCTION:
-        break;
+    case SIM__OPERATION_HOST_FUNCTION: break;
     }
 }
 
@@ -96,8 +96,10 @@ static void *bytes_copy(const void *bytes, size_t size) {
 
 void sim__operation_keep(struct sim__operation *operation) {
     if (operation->kind == SIM__OPERATION_KERNEL && operation->kernel.argument_size > 0) {
-        operation->kernel.argument = bytes_copy(operation->kernel.argument, operation->kernel.argument_size);
-    } else if (operation->kind == SIM__OPERATION_COPY && operation->copy.source_place == SIM__PLACE_PAGEABLE && is_numerics_on()) {
+        operation->kernel.argument =
+            bytes_copy(operation->kernel.argument, operation->kernel.argument_size);
+    } else if (operation->kind == SIM__OPERATION_COPY &&
+               operation->copy.source_place == SIM__PLACE_PAGEABLE && is_numerics_on()) {
         operation->copy.source = bytes_copy(operation->copy.source, operation->copy.size);
         operation->copy.staged = true;
     }

@@ -1,13 +1,15 @@
-// The CUDA 13 runtime calls that the simulator answers: CUDA's names and signatures. With --config=cuda the toolkit's
-// header of this name takes its place, and the same program runs on a GPU.
+// The CUDA 13 runtime calls that the simulator answers: CUDA's names and signatures. With
+// --config=cuda the toolkit's header of this name takes its place, and the same program runs on a
+// GPU.
 //
-// A call returns cudaSuccess or the code that CUDA gives. A failing call also sets the calling thread's last error
-// (cudaErrorNotReady does not). Any call may be made from any thread; the current device and the last error
-// are each thread's own. A host function or kernel body that runs as device work may make no CUDA call (cudaErrorNotPermitted).
-// Handles and pointers that CUDA would crash on (destroyed, foreign) give an error code here.
+// A call returns cudaSuccess or the code that CUDA gives. A failing call also sets the calling
+// thread's last error (cudaErrorNotReady does not). Any call may be made from any thread; the
+// current device and the last error are each thread's own. A host function or kernel body that runs
+// as device work may make no CUDA call (cudaErrorNotPermitted). Handles and pointers that CUDA
+// would crash on (destroyed, foreign) give an error code here.
 //
-// What each call waits for, and the order it creates, is CUDA's rule; where CUDA leaves a choice the comment says
-// what the simulator does.
+// What each call waits for, and the order it creates, is CUDA's rule; where CUDA leaves a choice
+// the comment says what the simulator does.
 #ifndef TIDEMARK_SIMULATOR_CUDA_RUNTIME_API_H
 #define TIDEMARK_SIMULATOR_CUDA_RUNTIME_API_H
 
@@ -46,7 +48,8 @@ cudaError_t cudaRuntimeGetVersion(int *version);
 // Returns the thread's last error and clears it.
 cudaError_t cudaGetLastError(void);
 cudaError_t cudaPeekAtLastError(void);
-// "cudaErrorMemoryAllocation" and "out of memory"; for an unknown code "unrecognized error code". Never NULL.
+// "cudaErrorMemoryAllocation" and "out of memory"; for an unknown code "unrecognized error code".
+// Never NULL.
 const char *cudaGetErrorName(cudaError_t error);
 const char *cudaGetErrorString(cudaError_t error);
 
@@ -54,8 +57,8 @@ const char *cudaGetErrorString(cudaError_t error);
 
 // Takes whole 2 MiB pages of the current device; waits for nothing. SIZE 0 gives NULL.
 cudaError_t cudaMalloc(void **pointer, size_t size);
-// Waits for all work of the device that owns the memory, held streams included. NULL is fine; anything but a live
-// base address: cudaErrorInvalidValue.
+// Waits for all work of the device that owns the memory, held streams included. NULL is fine;
+// anything but a live base address: cudaErrorInvalidValue.
 cudaError_t cudaFree(void *pointer);
 // What cudaMalloc holds, and what sim_set_foreign_bytes says that others hold, is not free.
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
@@ -67,18 +70,22 @@ cudaError_t cudaFreeHost(void *pointer);
 // POINTER may lie inside an allocation.
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer);
 
-// Copies and fills. Each range must lie within one allocation; a size of 0 does nothing. The plain forms are work of the legacy
-// default stream: the host waits for them unless both sides are device memory. Async: host to host waits;
-// the source of a pageable host to device copy is read at the call; all else is pending in the stream.
-cudaError_t cudaMemcpy(void *destination, const void *source, size_t size, enum cudaMemcpyKind kind);
-cudaError_t cudaMemcpyAsync(void *destination, const void *source, size_t size, enum cudaMemcpyKind kind,
+// Copies and fills. Each range must lie within one allocation; a size of 0 does nothing. The plain
+// forms are work of the legacy default stream: the host waits for them unless both sides are device
+// memory. Async: host to host waits; the source of a pageable host to device copy is read at the
+// call; all else is pending in the stream.
+cudaError_t cudaMemcpy(void *destination, const void *source, size_t size,
+                       enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpyAsync(void *destination, const void *source, size_t size,
+                            enum cudaMemcpyKind kind,
                             cudaStream_t stream TIDEMARK_SIMULATOR_DEFAULT(0));
 // Device or page-locked memory; the plain form waits for the latter only.
 cudaError_t cudaMemset(void *pointer, int value, size_t size);
 cudaError_t cudaMemsetAsync(void *pointer, int value, size_t size,
                             cudaStream_t stream TIDEMARK_SIMULATOR_DEFAULT(0));
 
-// --- Streams. A handle is dead after cudaStreamDestroy: cudaErrorContextIsDestroyed; never one: cudaErrorInvalidResourceHandle. ---
+// --- Streams. A handle is dead after cudaStreamDestroy: cudaErrorContextIsDestroyed; never one:
+// cudaErrorInvalidResourceHandle. ---
 
 cudaError_t cudaStreamCreate(cudaStream_t *stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags);
@@ -88,7 +95,8 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned int flag
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
-// Later work of STREAM comes after the work that EVENT covers now. Nothing happens if that is complete or EVENT was never recorded.
+// Later work of STREAM comes after the work that EVENT covers now. Nothing happens if that is
+// complete or EVENT was never recorded.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
                                 unsigned int flags TIDEMARK_SIMULATOR_DEFAULT(0));
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int *flags);
@@ -107,7 +115,8 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode
 cudaError_t cudaEventCreate(cudaEvent_t *event);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
-// The event covers the work of STREAM up to here, instead of what it covered before. Event and stream must belong to one device.
+// The event covers the work of STREAM up to here, instead of what it covered before. Event and
+// stream must belong to one device.
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream TIDEMARK_SIMULATOR_DEFAULT(0));
 // Never recorded counts as complete, here and in cudaEventSynchronize.
 cudaError_t cudaEventQuery(cudaEvent_t event);

@@ -1,6 +1,7 @@
-// The types, enumerations and constants of the CUDA 13 runtime that the simulator answers for: CUDA's names, values
-// and layouts, so that a program compiled against this header and one compiled against the toolkit's are the same
-// program. //simulator:abi_test compares the two wherever the toolkit is installed.
+// The types, enumerations and constants of the CUDA 13 runtime that the simulator answers for:
+// CUDA's names, values and layouts, so that a program compiled against this header and one compiled
+// against the toolkit's are the same program. //simulator:abi_test compares the two wherever the
+// toolkit is installed.
 //
 // A subset: what is declared works. Include <cuda_runtime_api.h> rather than this file.
 #ifndef TIDEMARK_SIMULATOR_DRIVER_TYPES_H
@@ -10,8 +11,8 @@
 
 #define CUDART_CB
 
-// Opaque handles. 0 is the legacy default stream; so is cudaStreamLegacy. cudaStreamPerThread is a blocking
-// stream of the calling host thread and its current device.
+// Opaque handles. 0 is the legacy default stream; so is cudaStreamLegacy. cudaStreamPerThread is a
+// blocking stream of the calling host thread and its current device.
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
 
@@ -251,7 +252,8 @@ struct CUuuid_st {
 typedef struct CUuuid_st CUuuid;
 typedef struct CUuuid_st cudaUUID_t;
 
-// Sizes in bytes, capacities in their plain unit. The simulator fills what describes its device and zeroes the rest.
+// Sizes in bytes, capacities in their plain unit. The simulator fills what describes its device and
+// zeroes the rest.
 struct cudaDeviceProp {
     char name[256];
     cudaUUID_t uuid;
