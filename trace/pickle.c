@@ -13,8 +13,9 @@
 #define DATA_OPCODES(X)                                                                            \
     X(MARK, '(')                                                                                   \
     X(STOP, '.')                                                                                   \
-    X(POP, '0') X(POP_MARK, '1') X(DUP, '2') X(FLOAT, 'F') X(INT, 'I') X(BININT, 'J')              \
-        X(BININT1, 'K') X(LONG, 'L') X(BININT2, 'M') X(NONE, 'N') X(STRING, 'S') X(BINSTRING, 'T') \
+    X(POP, '0')                                                                                    \
+    X(POP_MARK, '1') X(DUP, '2') X(FLOAT, 'F') X(INT, 'I') X(BININT, 'J') X(BININT1, 'K')          \
+        X(LONG, 'L') X(BININT2, 'M') X(NONE, 'N') X(STRING, 'S') X(BINSTRING, 'T')                 \
             X(SHORT_BINSTRING, 'U') X(UNICODE, 'V') X(BINUNICODE, 'X') X(APPEND, 'a') X(DICT, 'd') \
                 X(EMPTY_DICT, '}') X(APPENDS, 'e') X(GET, 'g') X(BINGET, 'h') X(LONG_BINGET, 'j')  \
                     X(LIST, 'l') X(EMPTY_LIST, ']') X(PUT, 'p') X(BINPUT, 'q') X(LONG_BINPUT, 'r') \
@@ -65,6 +66,8 @@ static const char *const refused_deeds[256] = {
 };
 
 #define PROTOCOL_MAX 5
+// The longest opcode of run_frequent with all that it may look at.
+#define FREQUENT_BYTES_MAX 10
 
 const char *trace__pickle_type_name(enum trace__pickle_type type) {
     static const char *const names[] = {
@@ -129,7 +132,7 @@ void trace__pickle_destroy(struct trace__pickle *machine) {
     free(machine);
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Arguments.
 
 // The little-endian argument of COUNT bytes after the opcode. Inlined, so that COUNT is a constant:
@@ -253,7 +256,7 @@ static enum base_status check_protocol(struct trace__pickle *machine) {
     return status;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Containers.
 
 static enum base_status add_slice(struct trace__pickle *machine, enum trace__pickle_type type) {
@@ -316,7 +319,7 @@ static enum base_status duplicate(struct trace__pickle *machine) {
     return status;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // The loop.
 
 static enum base_status refuse_opcode(struct trace__pickle *machine, unsigned opcode) {
@@ -399,6 +402,67 @@ static enum base_status step(struct trace__pickle *machine, unsigned opcode) {
     }
 }
 
+// Most of a snapshot is references, numbers and marks. This runs on while only such come, on values
+// that live in registers, and stops before anything else, which step() then does, or refuses. Each
+// case does what step() does for it.
+static void run_frequent(struct trace__pickle *machine) {
+    const uint8_t *next = machine->input->next;
+    const uint8_t *const last = machine->input->end - FREQUENT_BYTES_MAX;
+    struct trace__pickle_value *top = machine->stack + machine->count;
+    const struct trace__pickle_value *const limit = machine->stack + machine->stack_capacity;
+    while (next <= last && top < limit) {
+        uint32_t number;
+        uint64_t wide = 0;
+        switch (*next) {
+        case OPCODE_LONG_BINGET: // a stack is a row of these
+            do {
+                memcpy(&number, next + 1, 4);
+                if (!trace__pickle_memo_peek(machine, number, top)) goto stop;
+                next += 5;
+                top++;
+            } while (*next == OPCODE_LONG_BINGET && next <= last && top < limit);
+            continue;
+        case OPCODE_BINGET:
+            if (!trace__pickle_memo_peek(machine, next[1], top)) goto stop;
+            next += 2;
+            break;
+        case OPCODE_BININT1:
+            *top = (struct trace__pickle_value){.payload = next[1], .link = 1, .type = PICKLE_INT};
+            next += 2;
+            break;
+        case OPCODE_BININT2:
+            number = next[1] | (uint32_t)next[2] << 8;
+            *top = (struct trace__pickle_value){.payload = number, .link = 1, .type = PICKLE_INT};
+            next += 3;
+            break;
+        case OPCODE_BININT:
+            memcpy(&number, next + 1, 4);
+            wide = (uint64_t)(int64_t)(int32_t)number;
+            *top = (struct trace__pickle_value){.payload = wide, .link = 1, .type = PICKLE_INT};
+            next += 5;
+            break;
+        case OPCODE_LONG1:
+            number = next[1];
+            if (number == 0 || number > 8) goto stop;
+            memcpy(&wide, next + 2, 8);
+            wide = (uint64_t)((int64_t)(wide << (64 - 8 * number)) >> (64 - 8 * number));
+            *top = (struct trace__pickle_value){.payload = wide, .link = 1, .type = PICKLE_INT};
+            next += 2 + number;
+            break;
+        case OPCODE_MARK:
+            if (machine->mark_count == machine->mark_capacity) goto stop;
+            machine->marks[machine->mark_count++] = (size_t)(top - machine->stack);
+            next++;
+            continue;
+        default: goto stop;
+        }
+        top++;
+    }
+stop:
+    machine->input->next = next;
+    machine->count = (size_t)(top - machine->stack);
+}
+
 static enum base_status check_memory(const struct trace__pickle *machine) {
     return machine->shapes->check_memory(machine->shapes->context,
                                          trace__pickle_stack_bytes(machine) +
@@ -424,6 +488,7 @@ enum base_status trace__pickle_run(struct trace__pickle *machine,
     struct trace_input *input = machine->input;
     enum base_status status = BASE_OK;
     while (status == BASE_OK) {
+        if (input->end - input->next >= FREQUENT_BYTES_MAX) run_frequent(machine);
         if (input->next == input->end && (status = refill(machine)) != BASE_OK) return status;
         machine->opcode_offset = trace_input_offset(input);
         unsigned opcode = *input->next++;

@@ -109,6 +109,29 @@ uint64_t trace__pickle_stack_bytes(const struct trace__pickle *machine);
 // The memo.
 
 #define PICKLE_MEMO_SHARED ((uint32_t)1 << 31)
+#define PICKLE_MEMO_PAYLOAD_BITS 26
+#define PICKLE_MEMO_PAYLOAD_LIMIT ((uint64_t)1 << PICKLE_MEMO_PAYLOAD_BITS)
+// The type of an entry whose payload is an index into `spilled`. No value is of it: it is the
+// shapes' last one.
+#define PICKLE_MEMO_SPILLED (PICKLE_TYPE_COUNT_MAX - 1)
+
+static inline enum trace__pickle_type trace__pickle_memo_type(uint32_t entry) {
+    return (entry & ~PICKLE_MEMO_SHARED) >> PICKLE_MEMO_PAYLOAD_BITS;
+}
+
+// The common case of trace__pickle_memo_get: fills *value if the entry is set and stands in the
+// memo itself.
+static inline bool trace__pickle_memo_peek(struct trace__pickle *machine, uint64_t index,
+                                           struct trace__pickle_value *value) {
+    if (index >= machine->memo_count) return false;
+    uint32_t entry = machine->memo[index];
+    enum trace__pickle_type type = trace__pickle_memo_type(entry);
+    if (type == PICKLE_UNSET || type == PICKLE_PARTIAL || type == PICKLE_MEMO_SPILLED) return false;
+    if (!(entry & PICKLE_MEMO_SHARED)) machine->memo[index] = entry | PICKLE_MEMO_SHARED;
+    *value = (struct trace__pickle_value){
+        .payload = entry & (PICKLE_MEMO_PAYLOAD_LIMIT - 1), .link = 1, .type = (uint8_t)type};
+    return true;
+}
 
 enum base_status trace__pickle_memo_put(struct trace__pickle *machine,
                                         uint64_t index) BASE_MUST_USE;

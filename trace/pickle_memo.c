@@ -9,43 +9,34 @@
 
 #include <string.h>
 
-#define PAYLOAD_BITS 26
-#define PAYLOAD_LIMIT ((uint64_t)1 << PAYLOAD_BITS)
-// The type of an entry whose payload is an index into `spilled`. No value is of this type: it is
-// the shapes' last one.
-#define SPILLED (PICKLE_TYPE_COUNT_MAX - 1)
-
 static enum base_status pack(struct trace__pickle *machine, const struct trace__pickle_value *value,
                              uint32_t *entry) {
     // Of a run, the last record is the value at the top.
     uint64_t payload = value->payload;
     if (machine->shapes->run_types >> value->type & 1) payload += value->link - 1;
-    if (payload < PAYLOAD_LIMIT) {
-        *entry = (uint32_t)value->type << PAYLOAD_BITS | (uint32_t)payload;
+    if (payload < PICKLE_MEMO_PAYLOAD_LIMIT) {
+        *entry = (uint32_t)value->type << PICKLE_MEMO_PAYLOAD_BITS | (uint32_t)payload;
         return BASE_OK;
     }
-    if (machine->spilled_count == PAYLOAD_LIMIT)
+    if (machine->spilled_count == PICKLE_MEMO_PAYLOAD_LIMIT)
         return base_status_set(BASE_LIMIT, "the memo holds more than %llu large values",
-                               (unsigned long long)PAYLOAD_LIMIT);
+                               (unsigned long long)PICKLE_MEMO_PAYLOAD_LIMIT);
     enum base_status status =
         trace__pickle_grow((void **)&machine->spilled, &machine->spilled_capacity,
                            machine->spilled_count + 1, sizeof *machine->spilled);
     if (status != BASE_OK) return status;
     machine->spilled[machine->spilled_count] =
         (struct trace__pickle_value){.payload = payload, .link = 1, .type = value->type};
-    *entry = (uint32_t)SPILLED << PAYLOAD_BITS | (uint32_t)machine->spilled_count++;
+    *entry = (uint32_t)PICKLE_MEMO_SPILLED << PICKLE_MEMO_PAYLOAD_BITS |
+             (uint32_t)machine->spilled_count++;
     return BASE_OK;
 }
 
-static enum trace__pickle_type entry_type(uint32_t entry) {
-    return (entry & ~PICKLE_MEMO_SHARED) >> PAYLOAD_BITS;
-}
-
 static struct trace__pickle_value unpack(const struct trace__pickle *machine, uint32_t entry) {
-    uint32_t payload = entry & (PAYLOAD_LIMIT - 1);
-    if (entry_type(entry) == SPILLED) return machine->spilled[payload];
+    uint32_t payload = entry & (PICKLE_MEMO_PAYLOAD_LIMIT - 1);
+    if (trace__pickle_memo_type(entry) == PICKLE_MEMO_SPILLED) return machine->spilled[payload];
     return (struct trace__pickle_value){
-        .payload = payload, .link = 1, .type = (uint8_t)entry_type(entry)};
+        .payload = payload, .link = 1, .type = (uint8_t)trace__pickle_memo_type(entry)};
 }
 
 // Picklers number densely, so that an index beyond the bytes read so far is a lie.
@@ -95,7 +86,7 @@ enum base_status trace__pickle_memo_get(struct trace__pickle *machine, uint64_t 
         return trace__pickle_refuse(machine, "memo index %llu was never set",
                                     (unsigned long long)index);
     uint32_t entry = machine->memo[index];
-    if (entry_type(entry) == PICKLE_PARTIAL) {
+    if (trace__pickle_memo_type(entry) == PICKLE_PARTIAL) {
         struct trace__pickle_value value = unpack(machine, entry);
         enum base_status status = trace__pickle_settle(machine, &value);
         if (status != BASE_OK) return status;
@@ -111,8 +102,9 @@ enum base_status trace__pickle_memo_update(struct trace__pickle *machine, uint32
     BASE_CHECK(slot < machine->memo_count);
     uint32_t shared = machine->memo[slot] & PICKLE_MEMO_SHARED;
     // A long list that grows batch by batch keeps its one place in the side table.
-    if (entry_type(machine->memo[slot]) == SPILLED && value->payload >= PAYLOAD_LIMIT) {
-        machine->spilled[machine->memo[slot] & (PAYLOAD_LIMIT - 1)] =
+    if (trace__pickle_memo_type(machine->memo[slot]) == PICKLE_MEMO_SPILLED &&
+        value->payload >= PICKLE_MEMO_PAYLOAD_LIMIT) {
+        machine->spilled[machine->memo[slot] & (PICKLE_MEMO_PAYLOAD_LIMIT - 1)] =
             (struct trace__pickle_value){.payload = value->payload, .link = 1, .type = value->type};
         return BASE_OK;
     }

@@ -6,8 +6,8 @@
 // before or after device_traces); the rest is then dropped. So every known dict becomes a
 // fixed-size record at once, faults in it included: a fault is reported only if the record is used.
 //
-// snapshot_dict.c makes records, snapshot_list.c lists of them, snapshot_fault.c sentences,
-// snapshot_attach.c the trace.
+// snapshot_dict.c makes records, snapshot_list.c lists of them, snapshot_stack.c stacks,
+// snapshot_fault.c sentences, snapshot_attach.c the trace.
 #ifndef TIDEMARK_TRACE_SNAPSHOT_H
 #define TIDEMARK_TRACE_SNAPSHOT_H
 
@@ -180,6 +180,17 @@ struct snapshot_range {
         size_t count, capacity; \
     }
 
+// A list of frames that was met: COUNT numbers of frames from FIRST on in frame_numbers, and the
+// trace's stack for it.
+struct snapshot_frame_list {
+    size_t first;
+    uint32_t count, stack;
+};
+struct snapshot_frame_index {
+    uint32_t *slots; // a list + 1; 0: empty
+    size_t slot_count;
+};
+
 struct snapshot {
     struct trace_input *input;
     struct trace__pickle *machine;
@@ -200,6 +211,10 @@ struct snapshot {
     SNAPSHOT_TABLE(uint32_t)
     string_map; // of pickle strings: index into the trace's strings + 1, 0 if not there yet
     uint64_t string_bytes; // of the trace's strings
+
+    SNAPSHOT_TABLE(uint32_t) frame_numbers;
+    SNAPSHOT_TABLE(struct snapshot_frame_list) frame_lists;
+    struct snapshot_frame_index frame_index;
 
     // The last stream and pool seen and their indices: nearly always the next one's.
     uint64_t stream_handle, pool_pair;
@@ -232,6 +247,11 @@ enum base_status trace__snapshot_add_fault(struct snapshot *snapshot,
 enum base_status trace__snapshot_add_faulty(struct snapshot *snapshot, enum snapshot_type type,
                                             const struct snapshot_fault *fault,
                                             uint32_t *index) BASE_MUST_USE;
+// Makes LIST, of items that begin with a frame, a stack.
+enum base_status trace__snapshot_make_stack(struct snapshot *snapshot,
+                                            const struct trace__pickle_value *items, size_t count,
+                                            struct trace__pickle_value *list) BASE_MUST_USE;
+uint64_t trace__snapshot_stack_bytes(const struct snapshot *snapshot);
 // The trace's string for a pickle string, as valid UTF-8.
 enum base_status trace__snapshot_map_string(struct snapshot *snapshot, uint32_t id,
                                             uint32_t *index) BASE_MUST_USE;

@@ -17,7 +17,7 @@
 // Memory is looked at after so many copies.
 #define COPIES_BETWEEN_CHECKS 65536
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Memory.
 
 static uint64_t table_bytes(size_t capacity, size_t size) { return (uint64_t)capacity * size; }
@@ -36,7 +36,7 @@ static uint64_t held_bytes(const struct snapshot *s) {
            table_bytes(s->ranges.capacity, sizeof *s->ranges.entries) +
            table_bytes(s->faults.capacity, sizeof *s->faults.entries) +
            table_bytes(s->string_map.capacity, sizeof *s->string_map.entries) + s->string_bytes +
-           table_bytes(trace->event_count, sizeof *trace->events) +
+           trace__snapshot_stack_bytes(s) + table_bytes(trace->event_count, sizeof *trace->events) +
            table_bytes(trace->stack_count, sizeof *trace->stacks) +
            table_bytes(trace->frame_count, sizeof *trace->frames) +
            table_bytes(trace->segment_count, sizeof *trace->segments) +
@@ -62,7 +62,7 @@ enum base_status trace__snapshot_check_memory(void *context, uint64_t machine_by
                            base_size_format(limit, limit_text), trace_input_offset(input));
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Events.
 
 struct walk {
@@ -195,7 +195,7 @@ static enum base_status attach_events(struct snapshot *snapshot,
     return status;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // The final state.
 
 static enum base_status attach_block(struct snapshot *snapshot, const struct snapshot_block *record,

@@ -14,7 +14,7 @@ enum base_status trace__snapshot_grow(void **entries, size_t *capacity, size_t n
     return trace__pickle_grow(entries, capacity, needed, size);
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Chains.
 
 static uint64_t chain_payload(uint32_t head, uint32_t tail) { return (uint64_t)tail << 32 | head; }
@@ -91,31 +91,8 @@ static enum base_status begin_chain(struct snapshot *snapshot,
     return chain_add_items(snapshot, items, count, list);
 }
 
-//------------------------------------------------------------------------------------------------------
-// Stacks and pairs.
-
-static enum base_status make_stack(struct snapshot *snapshot,
-                                   const struct trace__pickle_value *items, size_t count,
-                                   struct trace__pickle_value *list) {
-    for (size_t i = 0; i < count; i++) {
-        if (items[i].type == SNAPSHOT_FRAME) continue;
-        list->payload = 1;
-        return BASE_OK;
-    }
-    uint32_t stack = 0;
-    if (!snapshot->no_stacks) {
-        for (size_t i = 0; i < count; i++) {
-            enum base_status status =
-                trace_add_frame(&snapshot->builder, &snapshot->frames.entries[items[i].payload]);
-            if (status != BASE_OK) return status;
-        }
-        enum base_status status = trace_add_stack(&snapshot->builder, (uint32_t)count, &stack);
-        if (status != BASE_OK) return status;
-    }
-    list->type = SNAPSHOT_STACK;
-    list->payload = stack;
-    return BASE_OK;
-}
+//------------------------------------------------------------------------------------------------
+// All of them.
 
 static bool is_pool_number(const struct trace__pickle_value *value) {
     return value->type == PICKLE_INT && value->payload <= UINT32_MAX;
@@ -139,7 +116,7 @@ enum base_status trace__snapshot_add_items(void *context, const struct trace__pi
     }
     if (list->payload != 0 || count == 0) return BASE_OK;
     switch (items[0].type) {
-    case SNAPSHOT_FRAME: return make_stack(snapshot, items, count, list);
+    case SNAPSHOT_FRAME: return trace__snapshot_make_stack(snapshot, items, count, list);
     case SNAPSHOT_EVENT: return begin_chain(snapshot, items, count, list, SNAPSHOT_EVENT_LIST);
     case SNAPSHOT_BLOCK: return begin_chain(snapshot, items, count, list, SNAPSHOT_BLOCK_LIST);
     case SNAPSHOT_SEGMENT: return begin_chain(snapshot, items, count, list, SNAPSHOT_SEGMENT_LIST);

@@ -107,6 +107,9 @@ static void tables_free(struct snapshot *snapshot) {
     free(snapshot->ranges.entries);
     free(snapshot->faults.entries);
     free(snapshot->string_map.entries);
+    free(snapshot->frame_numbers.entries);
+    free(snapshot->frame_lists.entries);
+    free(snapshot->frame_index.slots);
 }
 
 static enum base_status run(struct snapshot *snapshot) {
