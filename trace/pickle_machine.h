@@ -61,7 +61,7 @@ struct trace__pickle {
 enum base_status trace__pickle_refuse(const struct trace__pickle *machine, const char *format, ...)
     BASE_PRINTF(2, 3);
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Values.
 
 enum base_status trace__pickle_push_slow(struct trace__pickle *machine) BASE_MUST_USE;
@@ -105,7 +105,7 @@ enum base_status trace__pickle_settle(struct trace__pickle *machine,
 
 uint64_t trace__pickle_stack_bytes(const struct trace__pickle *machine);
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // The memo.
 
 #define PICKLE_MEMO_SHARED ((uint32_t)1 << 31)
@@ -142,7 +142,7 @@ enum base_status trace__pickle_memo_update(struct trace__pickle *machine, uint32
                                            const struct trace__pickle_value *value) BASE_MUST_USE;
 uint64_t trace__pickle_memo_bytes(const struct trace__pickle *machine);
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Strings and lines.
 
 // The next LENGTH bytes of the input as a string value.

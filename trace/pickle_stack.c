@@ -31,7 +31,7 @@ enum base_status trace__pickle_grow(void **table, size_t *capacity, size_t neede
     return BASE_OK;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Pushing and popping.
 
 enum base_status trace__pickle_push_slow(struct trace__pickle *machine) {
@@ -123,7 +123,7 @@ static size_t append_merging(const struct trace__pickle *machine,
     return count + 1;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Partial containers.
 
 static enum base_status partial_begin(struct trace__pickle *machine,
@@ -231,7 +231,7 @@ enum base_status trace__pickle_settle(struct trace__pickle *machine,
     return status;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Filling.
 
 static bool is_container(const struct trace__pickle_value *value) {

@@ -30,7 +30,7 @@ static void collect(struct items *items, const struct trace__pickle_value *pairs
     }
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Reading values. The first fault of a record is kept; values after it do not matter.
 
 static void note(struct snapshot_fault *fault, enum snapshot_problem problem, enum snapshot_key key,
@@ -140,7 +140,7 @@ static enum base_status pool(struct snapshot *snapshot, const struct trace__pick
     return BASE_OK;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Faulty records.
 
 enum base_status trace__snapshot_add_fault(struct snapshot *snapshot,
@@ -188,7 +188,7 @@ enum base_status trace__snapshot_add_faulty(struct snapshot *snapshot, enum snap
     }
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Kinds of dicts. Each sets the type and payload of DICT.
 
 static enum base_status make_event(struct snapshot *snapshot, const struct items *items,
