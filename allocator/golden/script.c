@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PALETTE_SIZE      12
+#define PALETTE_SIZE_MAX  12
 #define CONFIG_LENGTH_MAX 512
 
 // What a seed chose: the kinds of operation of this program, and their parameters.
@@ -20,12 +20,14 @@ struct plan {
     unsigned flags;
 
     unsigned stream_count;
-    size_t live_max;                // allocations held at one time, about
-    uint64_t palette[PALETTE_SIZE]; // sizes that come again and again
+    size_t live_max;                    // allocations held at one time, about
+    uint64_t palette[PALETTE_SIZE_MAX]; // sizes that come again and again
+    size_t palette_size;
     double palette_share;
     uint64_t size_low, size_high;
     unsigned free_order; // 0 oldest, 1 newest, 2 any, 3 changing
     bool is_scattered;   // segments do not ascend
+    bool is_oversize;    // sizes around max_split_size, on a device that holds few of them
     bool changes_fraction, changes_settings, changes_foreign, has_faults, has_empty_cache;
     double record_share;
 
@@ -100,7 +102,7 @@ static struct text make_config(struct plan *plan, bool is_run_time) {
         append(&text, "large_segment_size_mb:%" PRIu64, plan->large_segment_mb);
     }
     const uint64_t minimum = plan->large_segment_mb;
-    if (chance(plan, 0.5))
+    if (chance(plan, plan->is_oversize ? 0.9 : 0.4))
         append(&text, "%smax_split_size_mb:%" PRIu64, separator(&text), minimum + below(plan, 100));
     if (chance(plan, 0.3))
         append(&text, "%smax_non_split_rounding_mb:%" PRIu64, separator(&text),
@@ -115,8 +117,8 @@ static struct text make_config(struct plan *plan, bool is_run_time) {
     if (chance(plan, 0.1))
         append(&text, "%sper_process_memory_fraction:0.%" PRIu64, separator(&text),
                1 + below(plan, 9));
-    if (!is_run_time && plan->is_scattered && chance(plan, 0.5))
-        append(&text, "%sx_torch:2.%" PRIu64, separator(&text), 5 + below(plan, 11));
+    if (!is_run_time && plan->is_scattered && chance(plan, 0.6))
+        append(&text, "%sx_torch:2.%" PRIu64, separator(&text), 4 + below(plan, 12));
     if (is_run_time && chance(plan, 0.1))
         append(&text, "%smax_split_size_mb:%" PRIu64, separator(&text), minimum - 1);
     if (is_run_time && chance(plan, 0.1))
@@ -151,7 +153,7 @@ static uint64_t make_size(struct plan *plan) {
 static uint64_t pick_size(struct plan *plan) {
     if (chance(plan, 0.002)) return 0;
     if (chance(plan, 0.002)) return (uint64_t)1 << (40 + below(plan, 23));
-    return chance(plan, plan->palette_share) ? plan->palette[below(plan, PALETTE_SIZE)]
+    return chance(plan, plan->palette_share) ? plan->palette[below(plan, plan->palette_size)]
                                              : make_size(plan);
 }
 
@@ -248,29 +250,44 @@ static void add_step(struct plan *plan, size_t step) {
 //--------------------------------------------------------------------------------------------------
 // The plan of a seed.
 
+static void plan_sizes(struct plan *plan) {
+    plan->is_oversize = chance(plan, 0.35);
+    if (plan->is_oversize) {
+        plan->live_max = 4 + (size_t)below(plan, 20);
+        plan->size_low = base_random_between(&plan->random, 2 * BASE_MIB, 30 * BASE_MIB);
+        plan->size_high = plan->size_low + below(plan, 150 * BASE_MIB);
+    } else {
+        plan->live_max = (size_t)base_random_log_between(&plan->random, 4, 400);
+        plan->size_low = base_random_log_between(&plan->random, 1, 4 * BASE_MIB);
+        plan->size_high =
+            plan->size_low + base_random_log_between(&plan->random, 512, 200 * BASE_MIB);
+    }
+    plan->palette_share = base_random_unit(&plan->random);
+    plan->palette_size = chance(plan, 0.4) ? 3 : PALETTE_SIZE_MAX;
+    for (size_t index = 0; index < plan->palette_size; index++)
+        plan->palette[index] = make_size(plan);
+}
+
 static void plan_init(struct plan *plan) {
     plan->large_segment_mb = 20;
     plan->stream_count = chance(plan, 0.4) ? 1 : 1 + (unsigned)below(plan, 5);
-    plan->live_max = (size_t)base_random_log_between(&plan->random, 4, 400);
-    plan->size_low = base_random_log_between(&plan->random, 1, 4 * BASE_MIB);
-    plan->size_high = plan->size_low + base_random_log_between(&plan->random, 512, 200 * BASE_MIB);
-    plan->palette_share = base_random_unit(&plan->random);
+    plan_sizes(plan);
     plan->free_order = (unsigned)below(plan, 4);
-    plan->is_scattered = chance(plan, 0.4);
+    plan->is_scattered = chance(plan, 0.5);
     plan->changes_fraction = chance(plan, 0.5);
-    plan->changes_settings = chance(plan, 0.4);
+    plan->changes_settings = chance(plan, 0.5);
     plan->changes_foreign = chance(plan, 0.2);
     plan->has_faults = chance(plan, 0.2);
     plan->has_empty_cache = chance(plan, 0.6);
     plan->record_share = base_random_unit(&plan->random) * 0.5;
-    for (size_t index = 0; index < PALETTE_SIZE; index++) plan->palette[index] = make_size(plan);
 }
 
 // Between a device that holds all of it and one that is too small most of the time.
 static uint64_t make_capacity(struct plan *plan) {
     const uint64_t need = plan->live_max * plan->size_high;
     const uint64_t low = need / 8 > 64 * BASE_MIB ? need / 8 : 64 * BASE_MIB;
-    const uint64_t capacity = base_random_log_between(&plan->random, low, 8 * low);
+    const uint64_t capacity =
+        base_random_log_between(&plan->random, low, (plan->is_oversize ? 3 : 8) * low);
     return base_round_up(capacity, 2 * BASE_MIB);
 }
 

@@ -112,17 +112,26 @@ static bool try_remove(struct golden_script *script, size_t first, size_t count,
     return true;
 }
 
+// One pass over pieces of a size, from the end: an operation behind is often pointless without the
+// one before it, seldom the other way round.
+static void shrink_by(struct golden_script *script, size_t piece, size_t *runs_left,
+                      const struct golden_subject *first, const struct golden_subject *second) {
+    for (size_t end = script->operation_count; end >= piece && *runs_left > 0; --*runs_left) {
+        try_remove(script, end - piece, piece, first, second);
+        end = end - piece < script->operation_count ? end - piece : script->operation_count;
+    }
+}
+
 void golden_script_shrink(struct golden_script *script, const struct golden_subject *first,
                           const struct golden_subject *second) {
-    size_t runs = 0;
+    size_t runs_left = SHRINK_RUNS_MAX;
     if (script->operation_count == 0 || !try_remove(script, 0, 0, first, second)) return;
-    for (size_t piece = script->operation_count / 2; piece > 0; piece /= 2) {
-        // From the end: an operation behind is often pointless without the one before it, seldom
-        // the other way round.
-        for (size_t end = script->operation_count; end >= piece && runs < SHRINK_RUNS_MAX; runs++) {
-            try_remove(script, end - piece, piece, first, second);
-            end = end - piece < script->operation_count ? end - piece : script->operation_count;
-        }
+    for (size_t piece = script->operation_count / 2; piece > 1; piece /= 2)
+        shrink_by(script, piece, &runs_left, first, second);
+    for (size_t before = SIZE_MAX; script->operation_count < before && runs_left > 0;) {
+        before = script->operation_count;
+        shrink_by(script, 2, &runs_left, first, second);
+        shrink_by(script, 1, &runs_left, first, second);
     }
 }
 
