@@ -197,63 +197,77 @@ def size_text(size):
         size /= 1024
 
 
-def overhead(run):
-    """Peak reserved over peak allocated: 1 is perfect, infinity is a run that ran out of memory."""
-    if run.get("out_of_memory") or not run["peak_allocated_bytes"]:
-        return math.inf
-    return run["peak_reserved_bytes"] / run["peak_allocated_bytes"]
+def is_limit(run):
+    """True without a cache: such a run shows what is possible, it is no setting to run."""
+    first = run.get("label", "").split(",")[0]
+    return first.startswith("x_allocator:") and first != "x_allocator:caching"
 
 
-def overhead_text(run):
-    if run.get("out_of_memory"):
-        return "out of memory"
-    return f"{overhead(run):.3f}x {size_text(run['peak_reserved_bytes']):>8}"
+def failed(run):
+    return bool(run.get("out_of_memory"))
+
+
+def order(run):
+    """Sort key: settings before limits, less memory first; equal ones in the same order always."""
+    return (failed(run), is_limit(run), run["peak_reserved_bytes"], run["device_mallocs"], run["name"])
+
+
+def memory_text(run):
+    return "out of memory" if failed(run) else size_text(run["peak_reserved_bytes"])
 
 
 def replay_summary(runs):
-    """Lines: the best configuration of each trace, then configurations over all traces."""
+    """Lines: the best setting of each trace, then settings over all traces."""
     traces, configs = {}, {}
     for run in runs:
         _, trace, config = run["name"].split("/", 2)
         traces.setdefault(trace, {})[config] = run
-        configs.setdefault(config, []).append(run)
+        configs.setdefault(config, {})[trace] = run
     if not traces:
         return []
+    baseline = "default" if "default" in configs else next(iter(configs))
     width = max(len(trace) for trace in traces)
-    lines = ["Peak reserved over peak allocated memory (1 is perfect), and peak reserved:"]
+    lines = [f"Peak reserved memory of the best setting, beside {baseline}:"]
     for trace, by_config in traces.items():
-        # Equal overheads: fewer calls of the device, then the name: the same order every time.
-        best = min(
-            by_config, key=lambda c: (overhead(by_config[c]), by_config[c]["device_mallocs"], c)
-        )
-        line = f"  {trace:<{width}}  best: {best:<16} {overhead_text(by_config[best])}"
-        if "default" in by_config and best != "default":
-            line += f"   default: {overhead_text(by_config['default'])}"
+        best = min(by_config, key=lambda name: order(by_config[name]))
+        line = f"  {trace:<{width}}  {best:<16} {memory_text(by_config[best]):>9}"
+        if baseline in by_config and best != baseline:
+            line += f"   {baseline} {memory_text(by_config[baseline])}"
         lines.append(line)
     complete = {name: many for name, many in configs.items() if len(many) == len(traces)}
-    if len(traces) > 1 and len(complete) > 1:
+    if len(traces) > 1 and len(complete) > 1 and baseline in complete:
         lines.append(
-            f"Configurations over all {len(traces)} traces "
-            "(geometric mean; host time of one allocation or free):"
+            f"Settings over all {len(traces)} traces: peak reserved memory, times {baseline} "
+            "(geometric mean); host time of one allocation or free:"
         )
-        lines += config_lines(complete)
+        lines += config_lines(complete, baseline)
     return lines
 
 
-def config_lines(configs):
+def config_lines(configs, baseline):
+    """CONFIGS: name -> trace -> run; every one has every trace."""
     rows = []
-    for name, runs in configs.items():
-        finite = [overhead(run) for run in runs if overhead(run) < math.inf]
+    for name, by_trace in configs.items():
+        quotients = [
+            run["peak_reserved_bytes"] / configs[baseline][trace]["peak_reserved_bytes"]
+            for trace, run in by_trace.items()
+            if not failed(run) and not failed(configs[baseline][trace])
+        ]
+        quotients = [quotient for quotient in quotients if quotient > 0]
         mean = math.inf
-        if finite:
-            mean = math.exp(sum(math.log(value) for value in finite) / len(finite))
-        host_ns = sum(run["ns_per_event"] for run in runs) / len(runs)
-        rows.append((len(runs) - len(finite), mean, host_ns, name))
+        if quotients:
+            mean = math.exp(sum(math.log(quotient) for quotient in quotients) / len(quotients))
+        many = by_trace.values()
+        host_ns = sum(run["ns_per_event"] for run in many) / len(many)
+        limit = any(is_limit(run) for run in many)
+        rows.append((limit, sum(failed(run) for run in many), mean, host_ns, name))
     lines = []
-    for place, (failed, mean, host_ns, name) in enumerate(sorted(rows), 1):
+    for limit, failures, mean, host_ns, name in sorted(rows):
         mean_text = f"{mean:.3f}x" if mean < math.inf else "-"
-        line = f"  {place}. {name:<16} {mean_text:>7} {host_ns:8.1f} ns"
-        lines.append(line + (f"   out of memory in {failed}" if failed else ""))
+        line = f"  {name:<16} {mean_text:>7} {host_ns:8.1f} ns"
+        if failures:
+            line += f"   out of memory in {failures}"
+        lines.append(line + ("   no cache: every request calls the device" if limit else ""))
     return lines
 
 

@@ -213,11 +213,11 @@ class Programs(unittest.TestCase):
         self.assertFalse(os.path.exists(os.path.join(self.root, runner.RESULT_FOLDER)))
 
 
-def replayed(trace, config, reserved, allocated, **more):
+def replayed(trace, config, reserved, **more):
     return {
         "name": f"replay/{trace}/{config}",
+        "label": "",
         "peak_reserved_bytes": reserved,
-        "peak_allocated_bytes": allocated,
         "ns_per_event": 50.0,
         "device_mallocs": 4,
         **more,
@@ -225,27 +225,44 @@ def replayed(trace, config, reserved, allocated, **more):
 
 
 class Summary(unittest.TestCase):
-    def test_configurations_rank_by_failures_then_geometric_mean(self):
+    def test_settings_rank_by_failures_then_geometric_mean(self):
         runs = [
-            replayed("a", "default", 400, 100), replayed("b", "default", 100, 100),  # 4, 1: mean 2
-            # 2, 2: mean 2 as well, behind by host time
-            replayed("a", "split", 200, 100, ns_per_event=60.0), replayed("b", "split", 200, 100),
-            replayed("a", "tight", 110, 100), replayed("b", "tight", 0, 0, out_of_memory=1),
+            replayed("a", "default", 400), replayed("b", "default", 100),
+            replayed("a", "split", 100), replayed("b", "split", 100),  # 1/4, 1: mean 1/2
+            replayed("a", "round", 400), replayed("b", "round", 400),  # 1, 4: mean 2
+            replayed("a", "tight", 50), replayed("b", "tight", 0, out_of_memory=1),
         ]
         lines = runner.replay_summary(runs)
-        self.assertEqual([line.split()[1] for line in lines[-3:]], ["default", "split", "tight"])
-        self.assertIn("2.000x", lines[-3])
+        names = [line.split()[0] for line in lines[-4:]]
+        self.assertEqual(names, ["split", "default", "round", "tight"])
+        self.assertIn("0.500x", lines[-4])
+        self.assertIn("2.000x", lines[-2])
         self.assertIn("out of memory in 1", lines[-1])
-        self.assertIn("best: tight", lines[1])
-        self.assertIn("default: 4.000x", lines[1])
-        self.assertIn("best: default", lines[2])
+        self.assertEqual(lines[1].split(), ["a", "tight", "50", "B", "default", "400", "B"])
+        self.assertEqual(lines[2].split(), ["b", "default", "100", "B"])
 
-    def test_equal_overheads_prefer_fewer_device_calls(self):
+    def test_an_allocator_without_a_cache_is_never_the_best(self):
+        direct = {"label": "x_allocator:direct"}
         runs = [
-            replayed("a", "x", 200, 100, device_mallocs=9),
-            replayed("a", "y", 200, 100, device_mallocs=2),
+            replayed("a", "direct", 10, **direct), replayed("b", "direct", 10, **direct),
+            replayed("a", "default", 20), replayed("b", "default", 20),
         ]
-        self.assertIn("best: y", runner.replay_summary(runs)[1])
+        lines = runner.replay_summary(runs)
+        self.assertEqual(lines[1].split()[:2], ["a", "default"])
+        self.assertTrue(lines[-1].strip().startswith("direct"), lines)
+        self.assertIn("no cache", lines[-1])
+
+    def test_without_a_default_the_first_setting_is_the_measure(self):
+        runs = [replayed("a", "x", 20), replayed("a", "y", 10)]
+        self.assertEqual(runner.replay_summary(runs)[1].split()[-3:], ["x", "20", "B"])
+
+    def test_equal_memory_prefers_fewer_device_calls(self):
+        runs = [replayed("a", "x", 200, device_mallocs=9), replayed("a", "y", 200)]
+        self.assertEqual(runner.replay_summary(runs)[1].split()[1], "y")
+
+    def test_out_of_memory_everywhere_is_said(self):
+        runs = [replayed(trace, "default", 9, out_of_memory=1) for trace in "ab"]
+        self.assertIn("out of memory", runner.replay_summary(runs)[1])
 
     def test_no_results_give_no_lines(self):
         self.assertEqual(runner.replay_summary([]), [])
