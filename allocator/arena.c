@@ -69,7 +69,13 @@ void cca__arena_give_back(struct cca__arena *arena, uint32_t item) {
     cca__lock_take(&arena->lock);
     BASE_CHECK_GT(arena->live, 0);
     arena->given_back[arena->given_back_count++] = item;
-    if (--arena->live == 0 && arena->used > 1) {
+    --arena->live;
+    cca__lock_release(&arena->lock);
+}
+
+void cca__arena_trim(struct cca__arena *arena) {
+    cca__lock_take(&arena->lock);
+    if (arena->live == 0 && arena->used > 1) {
         // Advice only: if the kernel refuses, the memory stays and is used again.
         (void)madvise(arena->base, arena->committed_bytes, MADV_DONTNEED);
         arena->given_back_count = 0;

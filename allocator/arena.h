@@ -1,7 +1,7 @@
 // Slabs of metadata: items of one size in one reserved range of addresses, named by 32-bit numbers. So a link between
 // blocks is four bytes and its target one shift and one addition away, and an item never moves.
 //
-// Nothing of the range is memory until an item there is used. When the last item is given back, so is all memory.
+// Nothing of the range is memory until an item there is used; when no item is in use, a trim gives all memory back.
 // A reader without a lock may look at any item that was ever taken: it sees what is there, or zeros.
 #ifndef TIDEMARK_ALLOCATOR_ARENA_H
 #define TIDEMARK_ALLOCATOR_ARENA_H
@@ -31,5 +31,7 @@ void cca__arena_deinit(struct cca__arena *arena);
 // Sets *item; its bytes are zeros or what its last user left.
 enum base_status cca__arena_take(struct cca__arena *arena, uint32_t *item) BASE_MUST_USE;
 void cca__arena_give_back(struct cca__arena *arena, uint32_t item);
+// Gives the memory back if no item is taken.
+void cca__arena_trim(struct cca__arena *arena);
 
 #endif

@@ -1,8 +1,9 @@
 // See direct.h. One lock guards the counters and the table of live pointers; no device call is made under it.
 #include "allocator/direct.h"
 
-#include "allocator/address_map.h"
+#include "allocator/lock.h"
 #include "allocator/stats.h"
+#include "base/address_map.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,8 @@
 struct direct {
     struct allocator interface;
     struct allocator_observer observer;
-    struct cca__address_map blocks; // address to struct direct_block; has its own lock
-    struct cca__lock lock;          // guards all below; the table's lock may be taken under it
+    struct cca__lock lock;          // guards all below
+    struct base_address_map blocks; // address to struct direct_block
     struct allocator_stats stats[DEVICES_MAX];
     struct direct_block *first_block;
     size_t block_count;
@@ -161,7 +162,7 @@ static enum base_status direct_malloc(struct allocator *allocator, int device, s
     }
     *block = (struct direct_block){.address = call.memory, .size = size, .stream = stream, .device = device};
     cca__lock_take(&direct->lock);
-    status = cca__address_map_store(&direct->blocks, (uint64_t)(uintptr_t)block->address, (uint64_t)(uintptr_t)block);
+    status = base_address_map_set(&direct->blocks, (uint64_t)(uintptr_t)block->address, (uint64_t)(uintptr_t)block);
     if (status == BASE_OK) {
         link_block(direct, block);
         count_block(&direct->stats[device], 1, size);
@@ -188,9 +189,12 @@ static enum base_status direct_free(struct allocator *allocator, void *pointer) 
     struct direct *const direct = direct_of(allocator);
     uint64_t value;
     if (pointer == NULL) return BASE_OK;
-    if (!cca__address_map_remove(&direct->blocks, (uint64_t)(uintptr_t)pointer, &value)) return invalid_pointer(pointer);
-    struct direct_block *const block = (struct direct_block *)(uintptr_t)value;
     cca__lock_take(&direct->lock);
+    if (!base_address_map_remove(&direct->blocks, (uint64_t)(uintptr_t)pointer, &value)) {
+        cca__lock_release(&direct->lock);
+        return invalid_pointer(pointer);
+    }
+    struct direct_block *const block = (struct direct_block *)(uintptr_t)value;
     unlink_block(direct, block);
     count_block(&direct->stats[block->device], -1, block->size);
     observe(direct, ALLOCATOR_FREE_REQUESTED, block);
@@ -208,10 +212,14 @@ static enum base_status direct_free(struct allocator *allocator, void *pointer) 
 }
 
 static enum base_status direct_record_stream(struct allocator *allocator, void *pointer, cudaStream_t stream) {
+    struct direct *const direct = direct_of(allocator);
+    uint64_t value;
     (void)stream; // cudaFree waits for all streams
-    if (pointer == NULL || cca__address_map_find(&direct_of(allocator)->blocks, (uint64_t)(uintptr_t)pointer, NULL))
-        return BASE_OK;
-    return invalid_pointer(pointer);
+    if (pointer == NULL) return BASE_OK;
+    cca__lock_take(&direct->lock);
+    const bool is_live = base_address_map_get(&direct->blocks, (uint64_t)(uintptr_t)pointer, &value);
+    cca__lock_release(&direct->lock);
+    return is_live ? BASE_OK : invalid_pointer(pointer);
 }
 
 static enum base_status direct_empty_cache(struct allocator *allocator) {
@@ -225,7 +233,7 @@ static enum base_status direct_base_allocation(struct allocator *allocator, cons
     enum base_status status = BASE_OK;
     // Under the lock a block that is found cannot go away.
     cca__lock_take(&direct->lock);
-    if (cca__address_map_find(&direct->blocks, (uint64_t)(uintptr_t)pointer, &value)) {
+    if (base_address_map_get(&direct->blocks, (uint64_t)(uintptr_t)pointer, &value)) {
         const struct direct_block *const block = (const struct direct_block *)(uintptr_t)value;
         *base = block->address;
         *size = block->size;
@@ -358,7 +366,7 @@ static void direct_destroy(struct allocator *allocator) {
             (void)cudaGetLastError();
         free(block);
     }
-    cca__address_map_deinit(&direct->blocks);
+    base_address_map_deinit(&direct->blocks);
     cca__lock_deinit(&direct->lock);
     free(direct);
 }
@@ -383,7 +391,6 @@ enum base_status direct_allocator_create(struct allocator **allocator) {
     struct direct *const direct = calloc(1, sizeof *direct);
     if (direct == NULL) return base_status_set(BASE_HOST_MEMORY, "out of host memory for an allocator");
     direct->interface.operations = &direct_operations;
-    cca__address_map_init(&direct->blocks);
     cca__lock_init(&direct->lock);
     *allocator = &direct->interface;
     return BASE_OK;

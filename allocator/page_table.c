@@ -19,7 +19,6 @@ enum base_status cca__page_table_init(struct cca__page_table *table) {
         return status;
     }
     cca__lock_init(&table->lock);
-    cca__address_map_init(&table->strays);
     return BASE_OK;
 }
 
@@ -34,7 +33,7 @@ void cca__page_table_deinit(struct cca__page_table *table) {
     cca__arena_deinit(&table->directories);
     cca__arena_deinit(&table->leaves);
     cca__lock_deinit(&table->lock);
-    cca__address_map_deinit(&table->strays);
+    base_address_map_deinit(&table->strays);
 }
 
 static enum base_status out_of_host_memory(void) {
@@ -120,4 +119,28 @@ enum base_status cca__page_table_add_leaf(struct cca__page_table *table, uint32_
     atomic_store_explicit(&cca__arena_slots(&table->directories, directory)[cca__leaf_place(address)], leaf,
                           memory_order_relaxed);
     return BASE_OK;
+}
+
+enum base_status cca__page_table_store_stray(struct cca__page_table *table, uint64_t address, uint32_t block) {
+    cca__lock_take(&table->lock);
+    const enum base_status status = base_address_map_set(&table->strays, address, block);
+    atomic_store_explicit(&table->stray_count, table->strays.count, memory_order_relaxed);
+    cca__lock_release(&table->lock);
+    return status;
+}
+
+void cca__page_table_remove_stray(struct cca__page_table *table, uint64_t address) {
+    uint64_t block;
+    cca__lock_take(&table->lock);
+    BASE_CHECK(base_address_map_remove(&table->strays, address, &block));
+    atomic_store_explicit(&table->stray_count, table->strays.count, memory_order_relaxed);
+    cca__lock_release(&table->lock);
+}
+
+uint32_t cca__page_table_find_stray(struct cca__page_table *table, uint64_t address) {
+    uint64_t block = 0;
+    cca__lock_take(&table->lock);
+    const bool found = base_address_map_get(&table->strays, address, &block);
+    cca__lock_release(&table->lock);
+    return found ? (uint32_t)block : 0;
 }

@@ -10,8 +10,8 @@
 #ifndef TIDEMARK_ALLOCATOR_PAGE_TABLE_H
 #define TIDEMARK_ALLOCATOR_PAGE_TABLE_H
 
-#include "allocator/address_map.h"
 #include "allocator/arena.h"
+#include "base/address_map.h"
 #include "base/status.h"
 
 #include <stdatomic.h>
@@ -32,8 +32,9 @@
 struct cca__page_table {
     _Atomic(struct cca__page_middle *) root[1 << CCA__ROOT_BITS];
     struct cca__arena directories, leaves;
-    struct cca__lock lock;            // a leaf: guards the making of middles and windows
-    struct cca__address_map strays;   // blocks of small segments that begin within a MiB; has its own lock
+    struct cca__lock lock;          // a leaf: guards the making of middles and windows, and strays
+    struct base_address_map strays; // blocks of small segments that begin within a MiB
+    _Atomic size_t stray_count;     // of them; may be read without the lock to skip an empty map
 };
 
 struct cca__page_middle {
@@ -108,6 +109,15 @@ static inline enum base_status cca__page_table_store_small(struct cca__page_tabl
     }
     atomic_store_explicit(&cca__arena_slots(&table->leaves, leaf)[cca__slot_place(address)], block, memory_order_relaxed);
     return BASE_OK;
+}
+
+// Blocks in the hash table: from their hand-out to their free.
+enum base_status cca__page_table_store_stray(struct cca__page_table *table, uint64_t address, uint32_t block) BASE_MUST_USE;
+void cca__page_table_remove_stray(struct cca__page_table *table, uint64_t address);
+uint32_t cca__page_table_find_stray(struct cca__page_table *table, uint64_t address); // 0 if it is not there
+
+static inline bool cca__page_table_has_strays(const struct cca__page_table *table) {
+    return atomic_load_explicit(&table->stray_count, memory_order_relaxed) != 0;
 }
 
 #endif

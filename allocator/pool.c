@@ -80,7 +80,7 @@ static enum base_status store_in_table(struct cca *cca, const struct cca__pool *
         cca__page_table_store_large(&cca->page_table, block->address, number);
     } else {
         const uint32_t directory = cca->segments[block->segment].directory;
-        if (directory == 0) return cca__address_map_store(&cca->page_table.strays, block->address, number);
+        if (directory == 0) return cca__page_table_store_stray(&cca->page_table, block->address, number);
         const enum base_status status =
             cca__page_table_store_small(&cca->page_table, directory, block->address, number);
         if (status != BASE_OK) return status;
@@ -161,22 +161,14 @@ enum base_status cca__pool_hand_out_locked(struct cca *cca, struct cca__pool *po
 //------------------------------------------------------------------------------------------------------
 // Pointers.
 
-static uint32_t find_stray(struct cca *cca, uint64_t address) {
-    struct cca__address_map *const strays = &cca->page_table.strays;
-    uint64_t number = 0;
-    if (atomic_load_explicit(&strays->count, memory_order_relaxed) == 0) return 0;
-    return cca__address_map_find(strays, address, &number) ? (uint32_t)number : 0;
-}
-
 uint32_t cca__block_lookup(struct cca *cca, const void *pointer) {
     const uint64_t address = (uint64_t)(uintptr_t)pointer;
-    const uint32_t number = cca__page_table_find(&cca->page_table, address);
-    // A window that strays share may name another block, or one that is long gone.
-    if (__builtin_expect(atomic_load_explicit(&cca->page_table.strays.count, memory_order_relaxed) != 0, 0)) {
-        const uint32_t stray = find_stray(cca, address);
+    // A window that strays share may name another block, or one that is long gone: strays first.
+    if (__builtin_expect(cca__page_table_has_strays(&cca->page_table), 0)) {
+        const uint32_t stray = cca__page_table_find_stray(&cca->page_table, address);
         if (stray != 0) return stray;
     }
-    return number;
+    return cca__page_table_find(&cca->page_table, address);
 }
 
 enum base_status cca__pointer_invalid(struct cca *cca, const void *pointer) {
@@ -242,7 +234,7 @@ void cca__pool_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t num
     ledger->taken[CCA__COUNT_REQUESTED] += (int64_t)block->requested;
     ledger->taken[CCA__COUNT_BLOCKS] += 1;
     if (__builtin_expect((block->flags & CCA__BLOCK_IN_TABLE) == 0, 0))
-        cca__address_map_remove(&cca->page_table.strays, block->address, NULL);
+        cca__page_table_remove_stray(&cca->page_table, block->address);
 
     int merged;
     number = merge(cca, pool, number, &merged);

@@ -128,11 +128,20 @@ static enum base_status release_pool(struct cca__pool *pool) {
     return release_chain(pool, chain.first, NULL);
 }
 
+static void trim_metadata(struct cca *cca) {
+    cca__arena_trim(&cca->block_chunks);
+    cca__arena_trim(&cca->segment_records);
+    cca__arena_trim(&cca->use_records);
+    cca__arena_trim(&cca->page_table.directories);
+    cca__arena_trim(&cca->page_table.leaves);
+}
+
 enum base_status cca__release_all_locked(struct cca__device *device) {
     enum base_status status = cca__synchronize_pending(device);
     for (int kind = CCA__POOL_LARGE; kind >= CCA__POOL_SMALL; --kind)
         for (size_t index = 0; index < device->stream_count && status == BASE_OK; ++index)
             status = release_pool(&device->by_handle[index]->pools[kind]);
+    trim_metadata(device->owner);
     return status;
 }
 
