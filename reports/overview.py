@@ -1,6 +1,8 @@
-"""One picture of traces and configurations: peak reserved memory relative to the default, for use outside the page.
+"""One picture of traces and configurations: peak reserved memory relative to the default, for use
+outside the page.
 
-The page has the same numbers as a table (document.overview_table), which scrolls on a phone and can be copied.
+The page has the same numbers as a table (page_head.py), which scrolls on a phone and can
+be copied.
 """
 
 from reports import ranking, style
@@ -13,13 +15,15 @@ COLUMN_COUNT_MAX, ROW_COUNT_MAX = 8, 40
 def columns(results):
     """Configuration names, the default first, then best first."""
     names = [row.config_name for row in ranking.compare_all(results)]
-    return [name for name in names if name == ranking.BASELINE] + [name for name in names if name != ranking.BASELINE]
+    return [name for name in names if name == ranking.BASELINE] + [
+        name for name in names if name != ranking.BASELINE
+    ]
 
 
 def cell(run, baseline):
     """(text, relative change or None) of a cell."""
     if run is None:
-        return "not run", None
+        return "–", None
     if run.out_of_memory:
         return "OOM", None
     if run is baseline:
@@ -46,27 +50,54 @@ def draw_overview(results):
     axes.set_xlim(0, canvas.width)
     axes.set_ylim(canvas.height, 0)
     for index, name in enumerate(names):
-        # Where names are wide, neighbours stand on two levels, so that each has the width of two cells.
+        # Where names are wide, neighbours stand on two levels, so that each has the width of two
+        # cells.
         level = 36 if crowded and index % 2 else 48
         room = 2 * width if crowded else width
-        canvas.text(LABEL_PT + width * (index + 0.5), level, style.shorten(name, size, room), size, ha="center")
+        canvas.text(
+            LABEL_PT + width * (index + 0.5),
+            level,
+            style.shorten(name, size, room),
+            size,
+            ha="center",
+        )
     for row, trace in enumerate(traces):
         top = 54 + CELL_HEIGHT_PT * row
         runs = {run.config_name: run for run in results.runs_of(trace)}
         verdict = ranking.judge(list(runs.values()))
-        canvas.text(LABEL_PT - 6, top + 11.5, style.shorten(trace, style.FONT_SMALL_PT, LABEL_PT - 12), style.FONT_SMALL_PT, ha="right")
+        canvas.text(
+            LABEL_PT - 6,
+            top + 11.5,
+            style.shorten(trace, style.FONT_SMALL_PT, LABEL_PT - 12),
+            style.FONT_SMALL_PT,
+            ha="right",
+        )
         for column, name in enumerate(names):
             run = runs.get(name)
             text, relative = cell(run, verdict.baseline)
             left = LABEL_PT + width * column
             if relative is not None and relative != 0:
                 tint = "allocated" if relative < 0 else "idle"
-                axes.add_patch(Rectangle((left + 1, top + 1), width - 2, CELL_HEIGHT_PT - 2, linewidth=0,
-                                         facecolor=style.color(tint), alpha=0.5 * min(1.0, abs(relative) / 0.3)))
+                axes.add_patch(
+                    Rectangle(
+                        (left + 1, top + 1),
+                        width - 2,
+                        CELL_HEIGHT_PT - 2,
+                        linewidth=0,
+                        facecolor=style.color(tint),
+                        alpha=0.5 * min(1.0, abs(relative) / 0.3),
+                    )
+                )
             chosen = verdict.choice is not None and run is verdict.choice
-            canvas.text(left + width / 2, top + 11.5, style.shorten(text, size, width), size, ha="center",
-                        weight="bold" if chosen else "normal",
-                        color=style.color("alarm" if run is not None and run.out_of_memory else "ink"))
+            canvas.text(
+                left + width / 2,
+                top + 11.5,
+                style.shorten(text, size, width),
+                size,
+                ha="center",
+                weight="bold" if chosen else "normal",
+                color=style.color("alarm" if run is not None and run.out_of_memory else "ink"),
+            )
     note = "Blue: less, orange: more, OOM: out of memory, bold: the setting to run."
     if len(names) < len(columns(results)) or len(traces) < len(results.traces):
         note += " Not all are shown."

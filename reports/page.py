@@ -2,8 +2,9 @@
 
     bazel run //reports:page -- DIR
 
-The page shows what the folder has; what is absent is named in its head. Figures are drawn by two processes, since drawing takes
-most of the time. Files appear under their names when they are complete; the page comes last.
+The page shows what the folder has; what is absent is named in its head. Figures are drawn by two
+processes, since drawing takes most of the time. Files appear under their names when they are
+complete; the page comes last.
 """
 
 import argparse
@@ -14,14 +15,20 @@ import re
 import signal
 import sys
 
-from reports import document, host_cost, load, memory, overview, ranking, style
+from reports import host_cost, load, markup, memory, overview, style
+from reports.page_context import context_section
+from reports.page_head import head
+from reports.page_host_cost import host_cost_section
+from reports.page_trace import trace_section
 
 FIGURE_FOLDER = "figures"
 WORKER_COUNT_MAX = 2
 
 
 class Figure:
-    """A picture to draw: what draws it, and the words that go with it. name is its file's, without ending."""
+    """A picture to draw: what draws it, and the words that go with it. name is its file's,
+    without ending.
+    """
 
     def __init__(self, section, key, name, draw, title, caption, source):
         self.section, self.key, self.name, self.draw = section, key, name, draw
@@ -41,28 +48,78 @@ def file_name(text, taken):
 
 def plan_figures(results):
     """The figures of a page, in its order."""
-    figures, taken = [], {"overview", "host_cost", "host_cost_spread"}
+    figures, taken = [], {"overview", "host_cost", "host_cost_spread", "host_cost_two_threads"}
     if len(results.traces) > 1:
-        figures.append(Figure("", "overview", "overview", lambda: overview.draw_overview(results), "", "", ""))
+        figures.append(
+            Figure("", "overview", "overview", lambda: overview.draw_overview(results), "", "", "")
+        )
     for trace in results.traces:
         runs = results.runs_of(trace)
         name = file_name(trace, taken)
         if memory.curves_to_draw(runs):
-            figures.append(Figure(trace, "curves", f"{name}-memory", lambda runs=runs: memory.draw_curves(runs),
-                                  "Memory over time", memory.curves_caption(runs), load.MEMORY_FILE))
+            figures.append(
+                Figure(
+                    trace,
+                    "curves",
+                    f"{name}-memory",
+                    lambda runs=runs: memory.draw_curves(runs),
+                    "Memory over time",
+                    memory.curves_caption(runs),
+                    load.MEMORY_FILE,
+                )
+            )
         if memory.maps_to_draw(runs):
-            figures.append(Figure(trace, "map", f"{name}-map", lambda runs=runs: memory.draw_map(runs),
-                                  "Memory at the end", memory.map_caption(runs), load.MEMORY_FILE))
+            figures.append(
+                Figure(
+                    trace,
+                    "map",
+                    f"{name}-map",
+                    lambda runs=runs: memory.draw_map(runs),
+                    "Memory at the end",
+                    memory.map_caption(runs),
+                    load.MEMORY_FILE,
+                )
+            )
     if results.host_costs:
         costs = results.host_costs
-        figures.append(Figure("host cost", "bars", "host_cost", lambda: host_cost.draw_bars(costs),
-                              "Mean time", host_cost.BARS_CAPTION, load.HOST_COST_FILE))
-        figures.append(Figure("host cost", "spread", "host_cost_spread", lambda: host_cost.draw_spread(costs),
-                              "Spread of single calls", host_cost.SPREAD_CAPTION, load.HOST_COST_FILE))
+        figures.append(
+            Figure(
+                "host cost",
+                "bars",
+                "host_cost",
+                lambda: host_cost.draw_bars(costs),
+                "Mean time",
+                host_cost.BARS_CAPTION,
+                load.HOST_COST_FILE,
+            )
+        )
+        figures.append(
+            Figure(
+                "host cost",
+                "spread",
+                "host_cost_spread",
+                lambda: host_cost.draw_spread(costs),
+                "Spread of single pairs",
+                host_cost.SPREAD_CAPTION,
+                load.HOST_COST_FILE,
+            )
+        )
+    if results.two_threads:
+        figures.append(
+            Figure(
+                "host cost",
+                "two threads",
+                "host_cost_two_threads",
+                lambda: host_cost.draw_bars(results.two_threads),
+                "Mean time in each of two threads",
+                host_cost.TWO_THREADS_CAPTION,
+                load.TWO_THREADS_FILE,
+            )
+        )
     return figures
 
 
-# ------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Drawing, in processes that inherit what they draw.
 
 PLAN = {}
@@ -91,7 +148,9 @@ def draw_all(figures, folder, quick):
         return [draw(index) for index in range(len(figures))]
     style.Canvas(10)  # imports matplotlib once, before the processes part
     context = multiprocessing.get_context("fork")
-    with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context, initializer=ignore_interrupt) as pool:
+    with concurrent.futures.ProcessPoolExecutor(
+        workers, mp_context=context, initializer=ignore_interrupt
+    ) as pool:
         try:
             return list(pool.map(draw, range(len(figures))))
         except BaseException:
@@ -112,14 +171,15 @@ def write_file(path, data):
         raise
 
 
-# ------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def build(folder, quick=False, note=""):
     """Writes the page of FOLDER; returns the paths written, index.html first.
 
-    quick: pictures with fewer pixels. note: a sentence for the head of the page ("The run was interrupted.").
-    Raises load.ResultError for unreadable results, OSError if the folder cannot be written.
+    quick: pictures with fewer pixels. note: a sentence for the head of the page, such as "The run
+    was interrupted." Raises load.ResultError for unreadable results, OSError if the folder cannot
+    be written.
     """
     results = load.load(folder)
     figures = plan_figures(results)
@@ -129,16 +189,21 @@ def build(folder, quick=False, note=""):
     pictures = {}
     for figure, svg in zip(figures, draw_all(figures, figure_folder, quick)):
         if figure.section:
-            pictures.setdefault(figure.section, {})[figure.key] = document.figure(
-                svg, figure.name, figure.title, figure.caption, figure.source)
-    sections = [document.head(results, note)]
-    sections += [document.trace_section(results, trace, pictures.get(trace, {})) for trace in results.traces]
-    if results.host_costs:
-        sections.append(document.host_cost_section(results, pictures["host cost"]))
-    sections.append(document.context_section(results))
+            pictures.setdefault(figure.section, {})[figure.key] = markup.figure(
+                svg, figure.name, figure.title, figure.caption, figure.source
+            )
+    sections = [head(results, note)]
+    sections += [trace_section(results, trace, pictures.get(trace, {})) for trace in results.traces]
+    if results.host_costs or results.two_threads:
+        sections.append(host_cost_section(results, pictures["host cost"]))
+    sections.append(context_section(results))
     path = os.path.join(folder, "index.html")
-    write_file(path, document.document(title(results), sections).encode("utf-8"))
-    return [path] + [os.path.join(figure_folder, figure.name + ending) for figure in figures for ending in (".svg", ".png")]
+    write_file(path, markup.document(title(results), sections).encode("utf-8"))
+    return [path] + [
+        os.path.join(figure_folder, figure.name + ending)
+        for figure in figures
+        for ending in (".svg", ".png")
+    ]
 
 
 def title(results):
@@ -148,11 +213,18 @@ def title(results):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="page", allow_abbrev=False,
-                                     description="Writes DIR/index.html and DIR/figures/ from the result files in DIR.")
-    parser.add_argument("folder", metavar="DIR", help=f"a folder with {', '.join(load.FILES)} (some of them)")
+    parser = argparse.ArgumentParser(
+        prog="page",
+        allow_abbrev=False,
+        description="Writes DIR/index.html and DIR/figures/ from the result files in DIR.",
+    )
+    parser.add_argument(
+        "folder", metavar="DIR", help=f"a folder with {', '.join(load.FILES)} (some of them)"
+    )
     parser.add_argument("--quick", action="store_true", help="pictures with fewer pixels")
-    parser.add_argument("--note", default="", metavar="TEXT", help="a sentence for the head of the page")
+    parser.add_argument(
+        "--note", default="", metavar="TEXT", help="a sentence for the head of the page"
+    )
     options = parser.parse_args(arguments)
     folder = os.path.join(os.environ.get("BUILD_WORKING_DIRECTORY", ""), options.folder)
     try:
@@ -160,7 +232,9 @@ def main(arguments=None):
     except load.ResultError as error:
         return complain(error, 2)
     except OSError as error:
-        return complain(f"{error.filename}: {error.strerror}; expected a folder that can be written", 2)
+        return complain(
+            f"{error.filename}: {error.strerror}; expected a folder that can be written", 2
+        )
     except ImportError as error:
         return complain(f"{error.name} is not installed; ./setup installs it", 3)
     except KeyboardInterrupt:

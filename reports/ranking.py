@@ -1,9 +1,10 @@
 """Which setting to run: the order of configurations, what the best one saves, and what that costs.
 
-Best is the lowest peak of reserved memory among the runs that finished: it decides which device, or how large a batch,
-suffices. Peak reserved over peak allocated is shown beside it but does not rank: a setting that rounds sizes up raises both.
-A run without a cache (x_allocator:direct and the like) is a limit, not a setting to run: it stands after the settings, and the best
-is never chosen from it. Out of memory comes last; of two such runs, the one that got further is better.
+Best is the lowest peak of reserved memory among the runs that finished: it decides which device, or
+how large a batch, suffices. Peak reserved over peak allocated is shown beside it but does not rank:
+a setting that rounds sizes up raises both. A run without a cache (x_allocator:direct and the like)
+is a limit, not a setting to run: it stands after the settings, and the best is never chosen from
+it. Out of memory comes last; of two such runs, the one that got further is better.
 """
 
 import dataclasses
@@ -27,11 +28,19 @@ def is_baseline(run):
 
 
 def order(run):
-    """Sort key, best first. Equal memory: fewer retries, fewer device calls, then the default, then the name."""
+    """Sort key, best first. Equal memory: fewer retries, fewer device calls, then the default,
+    then the name.
+    """
     if run.out_of_memory:
         return (2, -(run.out_of_memory_event or 0), run.config_name)
-    return (1 if is_limit(run) else 0, run.peak_reserved_bytes, run.counter("retries") or 0, run.device_calls or 0,
-            not is_baseline(run), run.config_name)
+    return (
+        1 if is_limit(run) else 0,
+        run.peak_reserved_bytes,
+        run.counter("retries") or 0,
+        run.device_calls or 0,
+        not is_baseline(run),
+        run.config_name,
+    )
 
 
 def rank(runs):
@@ -39,16 +48,24 @@ def rank(runs):
 
 
 def baseline_of(runs):
-    """The run that others are compared with: "default", else one with no setting at all, else the recording's own, else the first."""
-    choices = ([run for run in runs if is_baseline(run)] or
-               [run for run in runs if not run.config and not is_limit(run)] or
-               [run for run in runs if run.recorded] or runs)
+    """The run that others are compared with: "default", else one with no setting at all, else
+    the recording's own, else the first.
+    """
+    choices = (
+        [run for run in runs if is_baseline(run)]
+        or [run for run in runs if not run.config and not is_limit(run)]
+        or [run for run in runs if run.recorded]
+        or runs
+    )
     return choices[0]
 
 
 @dataclasses.dataclass
 class Verdict:
-    """What to run for one trace. best: the lowest peak; choice: that, or the baseline if little is saved."""
+    """What to run for one trace. best: the lowest peak; choice: that, or the baseline if little
+    is saved.
+    """
+
     baseline: object
     best: object | None
     choice: object | None
@@ -78,18 +95,31 @@ def judge(runs):
         return Verdict(baseline, None, None, nothing_finished(ranked))
     best = settings[0]
     if len(settings) == 1 and len(runs) == 1:
-        return Verdict(baseline, best, best, f"`{name(best)}` is the only setting here: it reserves "
-                       f"{style.format_bytes(best.peak_reserved_bytes)} at its peak.")
+        return Verdict(
+            baseline,
+            best,
+            best,
+            f"`{name(best)}` is the only setting here: it reserves "
+            f"{style.format_bytes(best.peak_reserved_bytes)} at its peak.",
+        )
     if baseline.out_of_memory:
-        return Verdict(baseline, best, best, f"Run `{name(best)}`: it finishes with a peak of "
-                       f"{style.format_bytes(best.peak_reserved_bytes)} reserved, where `{name(baseline)}` "
-                       f"{ran_out(baseline)}.")
+        return Verdict(
+            baseline,
+            best,
+            best,
+            f"Run `{name(best)}`: it finishes with a peak of "
+            f"{style.format_bytes(best.peak_reserved_bytes)} reserved, where `{name(baseline)}` "
+            f"{ran_out(baseline)}.{limited(best, baseline)}",
+        )
     saved = baseline.peak_reserved_bytes - best.peak_reserved_bytes
     if best is baseline or saved < WORTHWHILE_SHARE * baseline.peak_reserved_bytes:
         return Verdict(baseline, best, baseline, keep(baseline, best, settings))
-    sentence = (f"Run `{name(best)}`: it reserves {style.format_bytes(best.peak_reserved_bytes)} at its peak, "
-                f"{style.format_bytes(saved)} ({style.format_percent(saved / baseline.peak_reserved_bytes)}) less than "
-                f"`{name(baseline)}`, {cost(best, baseline)}.")
+    sentence = (
+        f"Run `{name(best)}`: it reserves {style.format_bytes(best.peak_reserved_bytes)} at its"
+        f" peak, {style.format_bytes(saved)}"
+        f" ({style.format_percent(saved / baseline.peak_reserved_bytes)}) less than"
+        f" `{name(baseline)}`, {cost(best, baseline)}.{limited(best, baseline)}"
+    )
     return Verdict(baseline, best, best, sentence)
 
 
@@ -97,9 +127,40 @@ def name(run):
     return run.config_name
 
 
+def limit_differs(run, baseline):
+    """A run with a limit of its own: garbage collection, for one, does nothing without a memory
+    fraction.
+    """
+    return (run.memory_fraction, run.limit_bytes) != (
+        baseline.memory_fraction,
+        baseline.limit_bytes,
+    )
+
+
+def limit_text(run):
+    if run.limit_bytes is not None:
+        return f"limited to {style.format_bytes(run.limit_bytes)}"
+    return "limited by a memory fraction" if run.memory_fraction else "not limited"
+
+
+def limited(run, baseline):
+    if not limit_differs(run, baseline):
+        return ""
+    fraction = (
+        f" (memory fraction {run.memory_fraction:.3g})"
+        if run.memory_fraction and run.limit_bytes is not None
+        else ""
+    )
+    return (
+        f" That is with the process {limit_text(run)}{fraction}, which `{name(baseline)}` was not."
+    )
+
+
 def ran_out(run):
     event = run.out_of_memory_event
-    return "ran out of memory" + ("" if event is None else f" at event{style.NBSP}{style.format_count(event)}")
+    return "ran out of memory" + (
+        "" if event is None else f" at event{style.NBSP}{style.format_count(event)}"
+    )
 
 
 def nothing_finished(ranked):
@@ -111,18 +172,25 @@ def keep(baseline, best, settings):
     others = [run for run in settings if run is not baseline]
     if not others:
         return f"Keep `{name(baseline)}`: no other setting finished."
-    text = f"Keep `{name(baseline)}`: it reserves {style.format_bytes(baseline.peak_reserved_bytes)} at its peak, and "
+    text = (
+        f"Keep `{name(baseline)}`: it reserves {style.format_bytes(baseline.peak_reserved_bytes)}"
+        " at its peak, and "
+    )
     saved = baseline.peak_reserved_bytes - best.peak_reserved_bytes
     if saved > 0:
-        text += (f"the best other setting, `{name(best)}`, saves only {style.format_bytes(saved)} "
-                 f"({style.format_percent(saved / baseline.peak_reserved_bytes)}).")
+        text += (
+            f"the best other setting, `{name(best)}`, saves only {style.format_bytes(saved)} "
+            f"({style.format_percent(saved / baseline.peak_reserved_bytes)})."
+        )
     else:
         text += f"none of the {len(others)} other settings takes less."
     worst = max(others, key=lambda run: run.peak_reserved_bytes)
     more = worst.peak_reserved_bytes - baseline.peak_reserved_bytes
     if more > 0:
-        text += (f" `{name(worst)}` takes {style.format_bytes(more)} "
-                 f"({style.format_percent(more / baseline.peak_reserved_bytes)}) more.")
+        text += (
+            f" `{name(worst)}` takes {style.format_bytes(more)} "
+            f"({style.format_percent(more / baseline.peak_reserved_bytes)}) more."
+        )
     return text
 
 
@@ -142,24 +210,28 @@ def cost(best, baseline):
         parts.append(f"{style.plural(retries, 'retry')} after a failed device call")
     before, after = baseline.counter("ns_per_event"), best.counter("ns_per_event")
     if before and after:
-        parts.append(f"{style.format_ns(after)} of host time an event instead of {style.format_ns(before)}")
+        parts.append(
+            f"{style.format_ns(after)} of host time an event instead of {style.format_ns(before)}"
+        )
     if not parts:
         return "at a cost that these files do not tell"
     return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
 
 
-# ------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Over all traces.
 
 
 @dataclasses.dataclass
 class Overall:
     """One setting over all traces, against the baseline of each."""
+
     config_name: str
     limit: bool
     trace_count: int
     out_of_memory_count: int
     changes: list  # relative change of each trace where both finished
+    limited: bool  # with limits other than the baseline's
     near_best_count: int  # traces where it is within WORTHWHILE_SHARE of the best
 
     @property
@@ -186,12 +258,34 @@ def compare_all(results):
             if relative is not None and relative > -1:
                 changes.append(relative)
             if not run.out_of_memory and verdict.best is not None:
-                near += run.peak_reserved_bytes <= verdict.best.peak_reserved_bytes * (1 + WORTHWHILE_SHARE)
-        rows.append(Overall(config_name, any(is_limit(run) for run in runs), len(runs),
-                            sum(run.out_of_memory for run in runs), changes, near))
-    return sorted(rows, key=lambda row: (row.limit, row.out_of_memory_count,
-                                         math.inf if row.mean_change is None else row.mean_change,
-                                         row.config_name != BASELINE, row.config_name))
+                near += run.peak_reserved_bytes <= verdict.best.peak_reserved_bytes * (
+                    1 + WORTHWHILE_SHARE
+                )
+        rows.append(
+            Overall(
+                config_name,
+                any(is_limit(run) for run in runs),
+                len(runs),
+                sum(run.out_of_memory for run in runs),
+                changes,
+                limited_anywhere(results, runs),
+                near,
+            )
+        )
+    return sorted(
+        rows,
+        key=lambda row: (
+            row.limit,
+            row.out_of_memory_count,
+            math.inf if row.mean_change is None else row.mean_change,
+            row.config_name != BASELINE,
+            row.config_name,
+        ),
+    )
+
+
+def limited_anywhere(results, runs):
+    return any(limit_differs(run, baseline_of(results.runs_of(run.trace))) for run in runs)
 
 
 def answer(results):
@@ -207,23 +301,39 @@ def answer(results):
     best = rows[0]
     base = next((row for row in rows if row.config_name == BASELINE), None)
     if base is None or best.mean_change is None:
-        return (f"`{best.config_name}` is the best of {len(rows)} settings on all {len(traces)} traces together"
-                f"{failures(best)}.")
-    saves = best.mean_change <= -WORTHWHILE_SHARE or best.out_of_memory_count < base.out_of_memory_count
+        return (
+            f"`{best.config_name}` is the best of {len(rows)} settings on all {len(traces)} traces"
+            f" together{failures(best)}."
+        )
+    saves = (
+        best.mean_change <= -WORTHWHILE_SHARE or best.out_of_memory_count < base.out_of_memory_count
+    )
     if best is base or not saves:
-        return (f"If one setting has to serve all {len(traces)} traces, keep `{BASELINE}`: no other setting saves "
-                f"{style.format_percent(WORTHWHILE_SHARE)} on average, and it is within {style.format_percent(WORTHWHILE_SHARE)} of the "
-                f"best on {base.near_best_count} of {len(traces)}{failures(base)}.")
-    return (f"If one setting has to serve all {len(traces)} traces, run `{best.config_name}`: at the peak it reserves "
-            f"{style.format_percent(abs(best.mean_change))} {'less' if best.mean_change <= 0 else 'more'} than `{BASELINE}` "
-            f"(geometric mean; from {style.format_percent(min(best.changes), True)} to "
-            f"{style.format_percent(max(best.changes), True)}){failures(best, base)}. It is within {style.format_percent(WORTHWHILE_SHARE)} of the best setting "
-            f"on {best.near_best_count} of {len(traces)}.")
+        return (
+            f"If one setting has to serve all {len(traces)} traces, keep `{BASELINE}`: no other"
+            f" setting saves {style.format_percent(WORTHWHILE_SHARE)} on average, and it is within"
+            f" {style.format_percent(WORTHWHILE_SHARE)} of the best on {base.near_best_count} of"
+            f" {len(traces)}{failures(base)}."
+        )
+    return (
+        f"If one setting has to serve all {len(traces)} traces, run `{best.config_name}`: at the"
+        " peak it reserves "
+        f"{style.format_percent(abs(best.mean_change))}"
+        f" {'less' if best.mean_change <= 0 else 'more'} than `{BASELINE}` "
+        f"(geometric mean; from {style.format_percent(min(best.changes), True)} to "
+        f"{style.format_percent(max(best.changes), True)}){failures(best, base)}. It is within"
+        f" {style.format_percent(WORTHWHILE_SHARE)} of the best setting "
+        f"on {best.near_best_count} of {len(traces)}."
+        f"{' It ran with a limit on memory that the default did not have.' if best.limited else ''}"
+    )
 
 
 def failures(row, base=None):
     if row.out_of_memory_count == 0 and base is not None and base.out_of_memory_count > 0:
-        return f", and it finishes all of them, where `{BASELINE}` runs out of memory on {base.out_of_memory_count}"
+        return (
+            f", and it finishes all of them, where `{BASELINE}` runs out of memory on"
+            f" {base.out_of_memory_count}"
+        )
     if row.out_of_memory_count == 0:
         return ""
     return f"; it runs out of memory on {row.out_of_memory_count} of {row.trace_count}"

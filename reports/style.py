@@ -1,11 +1,14 @@
 """The one place for colours, fonts, number formats and figure sizes.
 
-Colours are Okabe and Ito's, told apart by colour-blind readers and in grey print, and one colour means one thing on every figure and
-table: blue is allocated memory, orange is memory that is reserved and idle, vermilion is trouble. Each has a value for
-light and for dark pages. A figure is drawn in the light values; where it stands in a page, the values are replaced by
-the page's variables, so that it follows the reader's theme. As a file it keeps the light ones, on a white plate.
+Colours are Okabe and Ito's, told apart by colour-blind readers and in grey print, and one colour
+means one thing on every figure and table: blue is allocated memory, orange is memory that is
+reserved and idle, vermilion is trouble. Each has a value for light and for dark pages. A figure is
+drawn in the light values; where it stands in a page, the values are replaced by the page's
+variables, so that it follows the reader's theme. As a file it keeps the light ones, on a white
+plate.
 
-Figures are as wide as a phone: on a wide screen two stand side by side, so their text is readable on both.
+Figures are as wide as a phone: on a wide screen two stand side by side, so their text is readable
+on both.
 """
 
 import io
@@ -27,7 +30,8 @@ COLORS = {
     "good": ("#00805c", "#2fbf96"),
     "limit": ("#8c959f", "#76828e"),
 }
-# Heat cells: text is ink on a tint, so that it stays readable; more and less differ in hue and in sign.
+# Heat cells: text is ink on a tint, so that it stays readable; more and less differ in hue and in
+# sign.
 LESS_RGB, MORE_RGB = (0, 114, 178), (230, 159, 0)
 
 FIGURE_WIDTH_PT = 332
@@ -50,11 +54,13 @@ def theme_css():
     """The colours as variables of a page, for both themes and for print."""
     light = "".join(f"--{name}:{value[0]};" for name, value in COLORS.items())
     dark = "".join(f"--{name}:{value[1]};" for name, value in COLORS.items())
-    return (f":root{{color-scheme:light dark;{light}}}\n"
-            f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n")
+    return (
+        f":root{{color-scheme:light dark;{light}}}\n"
+        f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
+    )
 
 
-# ------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Numbers. Three significant digits, always with a unit, no break between number and unit.
 
 
@@ -79,7 +85,9 @@ def scaled(value, step, units):
 
 
 def format_bytes(value, chosen=False):
-    """1536 -> 1.50 KiB. A size that was CHOSEN rather than measured has no zeros to show: 20971520 -> 20 MiB"""
+    """1536 -> 1.50 KiB. A size that was CHOSEN rather than measured has no zeros to show:
+    20971520 -> 20 MiB
+    """
     number, unit = scaled(value, 1024, ("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
     text = f"{abs(number):.0f}" if unit == "B" else digits(abs(number))
     return (MINUS if value < 0 else "") + (trimmed(text) if chosen else text) + NBSP + unit
@@ -118,7 +126,9 @@ def format_percent(share, signed=False):
 
 def format_ratio(value):
     """1.0834 -> 1.08×"""
-    return f"{value:.2f}×" if value < 9.995 else f"{value:.1f}×" if value < 99.95 else f"{value:.0f}×"
+    return (
+        f"{value:.2f}×" if value < 9.995 else f"{value:.1f}×" if value < 99.95 else f"{value:.0f}×"
+    )
 
 
 def heat_css(change, full=0.3):
@@ -128,7 +138,7 @@ def heat_css(change, full=0.3):
     return f"background:rgba({red},{green},{blue},{alpha:.2f})"
 
 
-# ------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 # Figures.
 
 
@@ -136,25 +146,43 @@ class Canvas:
     """A matplotlib figure of the common width, laid out in points from its top left corner."""
 
     def __init__(self, height_pt):
-        # Not at the top: pages without figures, and tests of formats, need no matplotlib. pyplot is left out; it would
-        # take as long to import as some figures take to draw.
+        # Not at the top: pages without figures, and tests of formats, need no matplotlib. pyplot is
+        # left out; it would take as long to import as some figures take to draw.
         logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
         import matplotlib
         from matplotlib.figure import Figure
 
-        matplotlib.rcParams.update({
-            "font.family": FONT_FAMILY, "font.size": FONT_SMALL_PT, "svg.fonttype": "none",
-            "text.color": color("ink"), "axes.edgecolor": color("grid"), "axes.labelcolor": color("muted"),
-            "xtick.color": color("muted"), "ytick.color": color("muted"), "axes.linewidth": 0.8,
-            "xtick.major.size": 0, "ytick.major.size": 0, "xtick.major.pad": 3, "ytick.major.pad": 3,
-            "hatch.linewidth": 0.6, "path.simplify": False,
-        })
+        matplotlib.rcParams.update(
+            {
+                "font.family": FONT_FAMILY,
+                "font.size": FONT_SMALL_PT,
+                "svg.fonttype": "none",
+                "text.color": color("ink"),
+                "axes.edgecolor": color("grid"),
+                "axes.labelcolor": color("muted"),
+                "xtick.color": color("muted"),
+                "ytick.color": color("muted"),
+                "axes.linewidth": 0.8,
+                "xtick.major.size": 0,
+                "ytick.major.size": 0,
+                "xtick.major.pad": 3,
+                "ytick.major.pad": 3,
+                "hatch.linewidth": 0.6,
+                "path.simplify": False,
+            }
+        )
         self.width, self.height = FIGURE_WIDTH_PT, height_pt
         self.figure = Figure(figsize=(self.width / 72, self.height / 72))
 
     def axes(self, left, top, width, height):
-        axes = self.figure.add_axes([left / self.width, 1 - (top + height) / self.height,
-                                     width / self.width, height / self.height])
+        axes = self.figure.add_axes(
+            [
+                left / self.width,
+                1 - (top + height) / self.height,
+                width / self.width,
+                height / self.height,
+            ]
+        )
         axes.patch.set_visible(False)
         for side in ("top", "right", "left"):
             axes.spines[side].set_visible(False)
@@ -162,7 +190,9 @@ class Canvas:
 
     def text(self, left, top, text, size=FONT_PT, **keywords):
         """The baseline is at TOP."""
-        return self.figure.text(left / self.width, 1 - top / self.height, text, fontsize=size, **keywords)
+        return self.figure.text(
+            left / self.width, 1 - top / self.height, text, fontsize=size, **keywords
+        )
 
     def key(self, left, top, entries):
         """Words in the colour of what they name: (text, colour, "area" or "line")."""
@@ -172,11 +202,25 @@ class Canvas:
         for text, name, kind in entries:
             x, y = left / self.width, 1 - (top - 3) / self.height
             if kind == "area":
-                self.figure.add_artist(Rectangle((x, y - 4 / self.height), 8 / self.width, 8 / self.height,
-                                                 facecolor=color(name), linewidth=0))
+                self.figure.add_artist(
+                    Rectangle(
+                        (x, y - 4 / self.height),
+                        8 / self.width,
+                        8 / self.height,
+                        facecolor=color(name),
+                        linewidth=0,
+                    )
+                )
             else:
-                self.figure.add_artist(Line2D([x, x + 12 / self.width], [y, y], color=color(name), linewidth=1.2,
-                                              dashes=(3, 2)))
+                self.figure.add_artist(
+                    Line2D(
+                        [x, x + 12 / self.width],
+                        [y, y],
+                        color=color(name),
+                        linewidth=1.2,
+                        dashes=(3, 2),
+                    )
+                )
             start = left + (11 if kind == "area" else 15)
             self.text(start, top, text, FONT_SMALL_PT, color=color("muted"))
             left = start + text_width(text, FONT_SMALL_PT) + 12
@@ -207,7 +251,9 @@ def render(canvas, name, quick=False):
     figure.patch.set_facecolor(color("plate"))
     with matplotlib.rc_context({"svg.hashsalt": name}):
         buffer = io.StringIO()
-        FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        FigureCanvasSVG(figure).print_svg(
+            buffer, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+        )
     svg = tidy_svg(buffer.getvalue())
     pixels = io.BytesIO()
     figure.set_dpi(DOTS_PER_INCH_QUICK if quick else DOTS_PER_INCH)
@@ -216,12 +262,16 @@ def render(canvas, name, quick=False):
 
 
 def tidy_svg(svg):
-    """Without the document type, metadata, names of elements that nothing refers to, and digits that no screen shows."""
+    """Without the document type, metadata, names of elements that nothing refers to, and digits
+    that no screen shows.
+    """
     svg = re.sub(r"<!DOCTYPE[^>]*>\s*", "", svg)
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.S)
     used = set(re.findall(r"url\(#([^)]+)\)|href=\"#([^\"]+)\"", svg))
     used = {first or second for first, second in used}
-    svg = re.sub(r' id="([^"]+)"', lambda match: match.group(0) if match.group(1) in used else "", svg)
+    svg = re.sub(
+        r' id="([^"]+)"', lambda match: match.group(0) if match.group(1) in used else "", svg
+    )
     svg = re.sub(r"<!--.*?-->\s*", "", svg, flags=re.S)
     svg = re.sub(r"(\.\d\d)\d+", r"\1", svg)
     return re.sub(r"\s*\n\s*", "\n", svg)
@@ -229,7 +279,7 @@ def tidy_svg(svg):
 
 def inline_svg(svg, name):
     """For a page: no plate, the page's colours and font, names that are unique in the page."""
-    svg = svg[svg.index("<svg"):]
+    svg = svg[svg.index("<svg") :]
     svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg, flags=re.S).replace("xlink:href", "href")
     svg = re.sub(r'(<svg [^>]*?) ?width="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(<svg [^>]*?) ?height="[^"]*"', r"\1", svg, count=1)
