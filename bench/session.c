@@ -15,7 +15,7 @@
 #endif
 
 #define DEVICE 0
-#define CHECKED_ITERATION_COUNT 2048
+#define CHECKED_ITERATION_COUNT 1280 // more than any pattern has live
 #define SPIN_COUNT 1000 // looks at a flag before the CPU is offered to others
 
 static void fail(struct bench_session *session, const char *format, ...)
