@@ -10,6 +10,10 @@
 // Likewise a deferred free completes before the request whose group shows it, unless that request
 // itself had to wait for everything: then it completed after the request's first search, and must
 // not be found by that search.
+//
+// What a recording leaves open: a free that waited, requested right before the request that waited
+// for it, reads like a free at once; where garbage collection and a wait both may have come before
+// a growth, completions are taken for early unless a released segment says otherwise.
 #include "workload/replay_plan.h"
 
 #include "base/address_map.h"
@@ -38,6 +42,7 @@ struct group {
     size_t segment_first;        // index into plan->segments
     uint64_t reserved_before;    // bytes in segments when it began
     bool emptied;                // the recording says that the program emptied the cache
+    bool waited_for;             // a free completed whose request is in the recording
 };
 
 struct slot_state {
@@ -186,7 +191,7 @@ static void group_begin(struct builder *builder) {
     group->release_first = builder->plan->release_count;
     group->segment_first = builder->plan->segment_count;
     group->reserved_before = builder->reserved_bytes;
-    group->emptied = false;
+    group->emptied = group->waited_for = false;
     builder->group_number++;
 }
 
@@ -211,6 +216,35 @@ static bool group_may_have_collected(const struct builder *builder) {
     return true;
 }
 
+static bool is_oversize(const struct builder *builder, uint64_t size) {
+    const int64_t max_split_size = builder->plan->trace->settings.max_split_size;
+    return max_split_size >= 0 && size >= (uint64_t)max_split_size;
+}
+
+// Below max_split_size, segments of that size and the request's stream go back before anything is
+// waited for.
+static bool group_may_have_released_oversize(const struct builder *builder) {
+    const struct workload_replay_plan *plan = builder->plan;
+    if (plan->segment_count == builder->group.segment_first) return false;
+    const uint16_t stream = plan->segments[plan->segment_count - 1].stream;
+    for (size_t i = builder->group.release_first; i < plan->release_count; i++)
+        if (!is_oversize(builder, plan->releases[i].size) || plan->releases[i].stream != stream)
+            return false;
+    return plan->release_count > builder->group.release_first;
+}
+
+// A released segment would have served the request, had it been free when the request searched.
+static bool group_released_a_fit(const struct builder *builder) {
+    const struct workload_replay_plan *plan = builder->plan;
+    if (plan->segment_count == builder->group.segment_first) return false;
+    const struct workload__segment_event *taken = &plan->segments[plan->segment_count - 1];
+    for (size_t i = builder->group.release_first; i < plan->release_count; i++)
+        if (plan->releases[i].stream == taken->stream && plan->releases[i].size >= taken->size &&
+            is_oversize(builder, plan->releases[i].size) == is_oversize(builder, taken->size))
+            return true;
+    return false;
+}
+
 static enum base_status emit_completion(struct builder *builder, uint32_t slot, bool inside) {
     struct deferred_free *deferred = &builder->deferred[builder->slots[slot].deferred];
     deferred->complete_operation = builder->plan->operation_count;
@@ -231,9 +265,14 @@ static enum base_status group_end(struct builder *builder, bool is_alloc, bool f
     const bool grew = is_alloc && plan->segment_count > group->segment_first;
     const bool waited = failed || (grew && group_is_over_limit(builder));
     const bool collected = (grew || failed) && group_may_have_collected(builder);
-    const bool emptied = group->emptied || (released && !waited && !collected);
+    // Only an allocation or an emptied cache looks at pending frees. A window's first completion
+    // may belong to a free at once, whose request is lost.
+    const bool emptied =
+        group->emptied || (released && !waited && !collected) || (group->waited_for && !is_alloc);
     const size_t before_release = released ? group->slots_before_release : group->slot_count;
-    const bool all_inside = waited && !emptied && !collected && builder->pending_count == 0;
+    const bool all_inside = waited && !emptied && builder->pending_count == 0 &&
+                            ((!collected && !group_may_have_released_oversize(builder)) ||
+                             group_released_a_fit(builder));
     const size_t outside = emptied ? group->slot_count : all_inside ? 0 : before_release;
 
     enum base_status status = BASE_OK;
@@ -326,6 +365,9 @@ static enum base_status add_completion(struct builder *builder, uint32_t slot) {
         return add_free(builder, slot); // a recorder that knows only completions
     builder->slots[slot].requested = false;
     builder->pending_count--;
+    const struct deferred_free *deferred = &builder->deferred[builder->slots[slot].deferred];
+    if (deferred->request_operation >= builder->plan->start_operation_count)
+        builder->group.waited_for = true;
     if (builder->plan->release_count == builder->group.release_first)
         builder->group.slots_before_release++;
     return add_group_slot(&builder->group, slot);

@@ -173,6 +173,25 @@ static void deferred_frees(uint64_t capacity, const char *expected) {
     trace_destroy(trace);
 }
 
+// A completion in front of a free: only an emptied cache looks at pending frees there.
+static void completion_without_allocation_is_an_empty_cache(void) {
+    struct test_trace made;
+    test_trace_begin(&made, "");
+    test_event(&made, TRACE_SEGMENT_ALLOC, SEGMENT, 20 * BASE_MIB, 0);
+    test_alloc(&made, SEGMENT, 5 * BASE_MIB, 0);
+    test_alloc(&made, SEGMENT + 5 * BASE_MIB, 5 * BASE_MIB, 0);
+    test_alloc(&made, SEGMENT + 10 * BASE_MIB, 10 * BASE_MIB, 0);
+    test_event(&made, TRACE_FREE_REQUESTED, SEGMENT, 5 * BASE_MIB, 0);
+    test_free(&made, SEGMENT + 10 * BASE_MIB, 10 * BASE_MIB, 0);
+    test_event(&made, TRACE_FREE_COMPLETED, SEGMENT, 5 * BASE_MIB, 0);
+    test_free(&made, SEGMENT + 5 * BASE_MIB, 5 * BASE_MIB, 0);
+    struct trace *trace = end_with_free_segment(&made);
+    struct workload_replay_plan *plan = plan_of(trace);
+    expect_kinds(plan, "aaarfcef");
+    workload_replay_plan_destroy(plan);
+    trace_destroy(trace);
+}
+
 static void failed_request_is_kept_with_its_size(void) {
     struct test_trace made;
     test_trace_begin(&made, "");
@@ -209,6 +228,7 @@ int main(void) {
     collection_explains_releases_above_its_threshold_only(0.7, "afea"); // below: the program did it
     deferred_frees(0, "aarrccea");
     deferred_frees(80 * BASE_MIB, "aarrCCa");
+    completion_without_allocation_is_an_empty_cache();
     failed_request_is_kept_with_its_size();
     unreplayable_recording_is_refused_with_a_sentence();
     return 0;
