@@ -22,6 +22,12 @@ static bool starts_with(const unsigned char *bytes, size_t size, const char *mag
     return size >= magic_size && memcmp(bytes, magic, magic_size) == 0;
 }
 
+// zstd, xz, bzip2. The first begins like a pickle of protocol 0.
+static bool is_otherwise_compressed(const unsigned char *bytes, size_t size) {
+    return starts_with(bytes, size, "\x28\xb5\x2f\xfd", 4) ||
+           starts_with(bytes, size, "\3757zXZ", 5) || starts_with(bytes, size, "BZh", 3);
+}
+
 // One sentence on a file that no reader takes.
 static enum base_status refuse(const unsigned char *bytes, size_t size) {
     static const char wanted[] =
@@ -40,8 +46,7 @@ static enum base_status refuse(const unsigned char *bytes, size_t size) {
         return base_status_set(BASE_FORMAT,
                                "a zip archive (torch.save writes these), not a memory snapshot; %s",
                                wanted);
-    if (starts_with(bytes, size, "\x28\xb5\x2f\xfd", 4) ||
-        starts_with(bytes, size, "\3757zXZ", 5) || starts_with(bytes, size, "BZh", 3))
+    if (is_otherwise_compressed(bytes, size))
         return base_status_set(
             BASE_FORMAT, "compressed by zstd, xz or bzip2: of compressions only gzip is read; %s",
             wanted);
@@ -79,7 +84,8 @@ static enum base_status read_input(struct trace_input *input, const char *path,
         status = trace__read_tmt(input, options, trace);
         return status == BASE_OK ? status : base_status_prefix(status, "%s", path);
     }
-    if (trace__is_pickle(input->next, look)) return read_snapshot(input, path, options, trace);
+    if (!is_otherwise_compressed(input->next, look) && trace__is_pickle(input->next, look))
+        return read_snapshot(input, path, options, trace);
     return base_status_prefix(refuse(input->next, look), "%s", path);
 }
 

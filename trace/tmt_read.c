@@ -33,7 +33,8 @@ struct reader {
     struct trace_input *input;
     struct trace *trace;
     uint64_t memory_bytes, memory_limit_bytes;
-    unsigned char *packed; // one group of records
+    unsigned char *packed; // one group of records, or less if no table has so many
+    size_t packed_size;
     uint32_t section_count;
     uint32_t kind_last; // of the sections so far
     uint32_t *string_lengths;
@@ -278,6 +279,31 @@ static enum base_status table_grow(struct reader *reader, const struct trace_tmt
     return BASE_OK;
 }
 
+static enum base_status packed_reserve(struct reader *reader, size_t size) {
+    if (size <= reader->packed_size) return BASE_OK;
+    free(reader->packed);
+    reader->packed = malloc(size);
+    reader->packed_size = reader->packed == NULL ? 0 : size;
+    return reader->packed == NULL ? base_status_set(BASE_HOST_MEMORY, "no memory to read records")
+                                  : BASE_OK;
+}
+
+// One group of records to INTO. What a file holds as it is in memory is read into its place.
+static enum base_status read_group(struct reader *reader, const struct section *section,
+                                   const struct trace_tmt_table *table, struct stored *stored,
+                                   size_t count, unsigned char *into) {
+    const bool columns = section->encoding == TRACE_TMT_COLUMNS_DEFLATED;
+    if (!columns && table->same_layout)
+        return stored_read(stored, into, count * table->record_size);
+    enum base_status status = stored_read(stored, reader->packed, count * table->record_size);
+    if (status != BASE_OK) return status;
+    if (columns)
+        trace__tmt_unpack_columns(table, reader->packed, count, into);
+    else
+        trace__tmt_unpack_records(table, reader->packed, count, into);
+    return BASE_OK;
+}
+
 static enum base_status read_groups(struct reader *reader, const struct section *section,
                                     const struct trace_tmt_table *table, struct stored *stored,
                                     void **structs) {
@@ -286,15 +312,13 @@ static enum base_status read_groups(struct reader *reader, const struct section 
         const uint64_t left = section->count - done;
         const size_t group =
             left < TRACE_TMT_GROUP_RECORDS ? (size_t)left : TRACE_TMT_GROUP_RECORDS;
-        enum base_status status = stored_read(stored, reader->packed, group * table->record_size);
+        enum base_status status =
+            table_grow(reader, table, structs, &capacity, done + group, section->count);
+        if (status == BASE_OK) status = packed_reserve(reader, group * table->record_size);
         if (status == BASE_OK)
-            status = table_grow(reader, table, structs, &capacity, done + group, section->count);
+            status = read_group(reader, section, table, stored, group,
+                                (unsigned char *)*structs + done * table->struct_size);
         if (status != BASE_OK) return status;
-        unsigned char *into = (unsigned char *)*structs + done * table->struct_size;
-        if (section->encoding == TRACE_TMT_RECORDS)
-            trace__tmt_unpack_records(table, reader->packed, group, into);
-        else
-            trace__tmt_unpack_columns(table, reader->packed, group, into);
         done += group;
     }
     return stored_finish(stored, section);
@@ -531,8 +555,7 @@ enum base_status trace__read_tmt(struct trace_input *input,
     struct reader reader = {.input = input, .memory_limit_bytes = options->memory_limit_bytes};
     if (reader.memory_limit_bytes == 0) reader.memory_limit_bytes = default_limit(input);
     reader.trace = calloc(1, sizeof *reader.trace);
-    reader.packed = malloc((size_t)TRACE_TMT_GROUP_RECORDS * TRACE_TMT_RECORD_SIZE_MAX);
-    enum base_status status = reader.trace == NULL || reader.packed == NULL
+    enum base_status status = reader.trace == NULL
                                   ? base_status_set(BASE_HOST_MEMORY, "no memory for a trace")
                                   : read_all(&reader);
     if (status == BASE_OK && options->no_stacks) stacks_drop(reader.trace);
