@@ -19,7 +19,7 @@ import time
 RESULT_FOLDER = "tidemark-results"
 
 class Stop(Exception):
-    """Ends the program: one line for the user, and the exit status."""
+    """Ends the program: the exit status, and one line for the user if nobody has told yet."""
 
     def __init__(self, status, message=""):
         super().__init__(message)
@@ -126,8 +126,7 @@ class Runner:
         if status < 0:
             raise Stop(1, f"{program} was ended by {signal.Signals(-status).name}")
         if status != 0:
-            # The program has said what is wrong, on the same stderr.
-            raise Stop(status, f"{program} failed with exit status {status}")
+            raise Stop(status)  # the program has said what is wrong, on the same stderr
         return output or ""
 
 

@@ -147,6 +147,7 @@ class Programs(unittest.TestCase):
         self.install("bench/host_cost", FAIL)
         status, _, errors = self.run_program("all", "--out", "out")
         self.assertEqual(status, 1)
+        self.assertEqual(errors.count("\n"), 2, errors)  # what is wrong, and what is kept
         self.assertIn("host_cost: 3 blocks leaked\n", errors)
         self.assertIn("kept in " + self.out + ": replay.json", errors)
         self.assertEqual(os.listdir(self.out), ["replay.json"])
