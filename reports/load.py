@@ -9,7 +9,7 @@ joined by trace and configuration.
 import os
 import re
 
-from reports.reader import Reader, ResultError, kind_of, read_json
+from reports.reader import ResultError, kind_of, read_json
 from reports.records import HostCost, Memory, Results, Run, Segment, Stream, bounded
 
 HOST_COST_FILE = "host_cost.json"

@@ -61,7 +61,7 @@ RANKING_HEAD = [
     "configuration",
     "peak reserved",
     "change",
-    "over peak allocated",
+    f"over{style.NBSP}peak allocated",
     "fragmentation",
     "out of memory",
     "retries",

@@ -15,6 +15,7 @@ from reports import style
 BASELINE = "default"
 # Less than this is not worth a setting that somebody has to remember.
 WORTHWHILE_SHARE = 0.01
+WORTHWHILE_TEXT = f"{100 * WORTHWHILE_SHARE:g}{style.NBSP}%"
 
 
 def is_limit(run):
@@ -48,16 +49,15 @@ def rank(runs):
 
 
 def baseline_of(runs):
-    """The run that others are compared with: "default", else one with no setting at all, else
-    the recording's own, else the first.
+    """The run that others are compared with: "default", else one with no setting at all, else the
+    recording's own, else the first; a limit only if there is nothing else.
     """
-    choices = (
-        [run for run in runs if is_baseline(run)]
-        or [run for run in runs if not run.config and not is_limit(run)]
-        or [run for run in runs if run.recorded]
-        or runs
-    )
-    return choices[0]
+    settings = [run for run in runs if not is_limit(run)] or runs
+    for fits in (is_baseline, lambda run: not run.config, lambda run: run.recorded):
+        found = next((run for run in settings if fits(run)), None)
+        if found is not None:
+            return found
+    return settings[0]
 
 
 @dataclasses.dataclass
@@ -94,29 +94,19 @@ def judge(runs):
     if not settings:
         return Verdict(baseline, None, None, nothing_finished(ranked))
     best = settings[0]
-    if len(settings) == 1 and len(runs) == 1:
-        return Verdict(
-            baseline,
-            best,
-            best,
-            f"`{name(best)}` is the only setting here: it reserves "
-            f"{style.format_bytes(best.peak_reserved_bytes)} at its peak.",
-        )
+    peak = f"it reserves {style.format_bytes(best.peak_reserved_bytes)} at its peak"
+    if len(settings) == 1 and best is baseline:
+        sentence = f"`{name(best)}` is the only setting here that finishes: {peak}."
+        return Verdict(baseline, best, best, sentence)
     if baseline.out_of_memory:
-        return Verdict(
-            baseline,
-            best,
-            best,
-            f"Run `{name(best)}`: it finishes with a peak of "
-            f"{style.format_bytes(best.peak_reserved_bytes)} reserved, where `{name(baseline)}` "
-            f"{ran_out(baseline)}.{limited(best, baseline)}",
-        )
+        sentence = f"Run `{name(best)}`: {peak} and finishes, where `{name(baseline)}` "
+        sentence += f"{ran_out(baseline)}.{limited(best, baseline)}"
+        return Verdict(baseline, best, best, sentence)
     saved = baseline.peak_reserved_bytes - best.peak_reserved_bytes
-    if best is baseline or saved < WORTHWHILE_SHARE * baseline.peak_reserved_bytes:
+    if saved <= 0 or saved < WORTHWHILE_SHARE * baseline.peak_reserved_bytes:
         return Verdict(baseline, best, baseline, keep(baseline, best, settings))
     sentence = (
-        f"Run `{name(best)}`: it reserves {style.format_bytes(best.peak_reserved_bytes)} at its"
-        f" peak, {style.format_bytes(saved)}"
+        f"Run `{name(best)}`: {peak}, {style.format_bytes(saved)}"
         f" ({style.format_percent(saved / baseline.peak_reserved_bytes)}) less than"
         f" `{name(baseline)}`, {cost(best, baseline)}.{limited(best, baseline)}"
     )
@@ -164,14 +154,16 @@ def ran_out(run):
 
 
 def nothing_finished(ranked):
-    furthest = next((run for run in ranked if not is_limit(run)), ranked[0])
+    furthest = next((run for run in ranked if not is_limit(run)), None)
+    if furthest is None:
+        return (
+            f"Only `{name(ranked[0])}` was run, which has no cache: there is no setting to choose."
+        )
     return f"No setting finishes. `{name(furthest)}` got furthest: it {ran_out(furthest)}."
 
 
 def keep(baseline, best, settings):
     others = [run for run in settings if run is not baseline]
-    if not others:
-        return f"Keep `{name(baseline)}`: no other setting finished."
     text = (
         f"Keep `{name(baseline)}`: it reserves {style.format_bytes(baseline.peak_reserved_bytes)}"
         " at its peak, and "
@@ -183,10 +175,10 @@ def keep(baseline, best, settings):
             f"({style.format_percent(saved / baseline.peak_reserved_bytes)})."
         )
     else:
-        text += f"none of the {len(others)} other settings takes less."
+        text += f"no other setting takes less ({style.plural(len(others), 'other')} tried)."
     worst = max(others, key=lambda run: run.peak_reserved_bytes)
     more = worst.peak_reserved_bytes - baseline.peak_reserved_bytes
-    if more > 0:
+    if more > 0 and baseline.peak_reserved_bytes > 0:
         text += (
             f" `{name(worst)}` takes {style.format_bytes(more)} "
             f"({style.format_percent(more / baseline.peak_reserved_bytes)}) more."
@@ -311,8 +303,8 @@ def answer(results):
     if best is base or not saves:
         return (
             f"If one setting has to serve all {len(traces)} traces, keep `{BASELINE}`: no other"
-            f" setting saves {style.format_percent(WORTHWHILE_SHARE)} on average, and it is within"
-            f" {style.format_percent(WORTHWHILE_SHARE)} of the best on {base.near_best_count} of"
+            f" setting saves {WORTHWHILE_TEXT} on average, and it is within"
+            f" {WORTHWHILE_TEXT} of the best on {base.near_best_count} of"
             f" {len(traces)}{failures(base)}."
         )
     return (
@@ -322,7 +314,7 @@ def answer(results):
         f" {'less' if best.mean_change <= 0 else 'more'} than `{BASELINE}` "
         f"(geometric mean; from {style.format_percent(min(best.changes), True)} to "
         f"{style.format_percent(max(best.changes), True)}){failures(best, base)}. It is within"
-        f" {style.format_percent(WORTHWHILE_SHARE)} of the best setting "
+        f" {WORTHWHILE_TEXT} of the best setting "
         f"on {best.near_best_count} of {len(traces)}."
         f"{' It ran with a limit on memory that the default did not have.' if best.limited else ''}"
     )

@@ -148,7 +148,7 @@ class Canvas:
     def __init__(self, height_pt):
         # Not at the top: pages without figures, and tests of formats, need no matplotlib. pyplot is
         # left out; it would take as long to import as some figures take to draw.
-        logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
+        logging.getLogger("matplotlib").setLevel(logging.ERROR)
         import matplotlib
         from matplotlib.figure import Figure
 
