@@ -102,23 +102,25 @@ static uint64_t ascending_take(struct sim__device *device, uint64_t page_bytes) 
     return address;
 }
 
-// The first whole page in RANGE if PAGE_BYTES fit from there, else 0. Queued addresses may leave
-// ranges that begin within a page.
-static uint64_t pages_in(const struct sim__range *range, uint64_t page_bytes) {
-    if (range == NULL)
+// The lowest free range of at least SIZE is a candidate: an address at the first whole page in it,
+// or 0 if PAGE_BYTES do not fit from there. Queued addresses may leave ranges that begin within a
+// page.
+static uint64_t pages_in_range_of(const struct sim__device *device, uint64_t size,
+                                  uint64_t page_bytes) {
+    struct sim__range range;
+    if (!sim__space_find(&device->address_free, size, &range))
         return 0;
-    const uint64_t address = base_round_up(range->start, SIM_PAGE_BYTES);
-    return address + page_bytes <= range->start + range->size ? address : 0;
+    const uint64_t address = base_round_up(range.start, SIM_PAGE_BYTES);
+    return address + page_bytes <= range.start + range.size ? address : 0;
 }
 
 static uint64_t reused_take(struct sim__device *device, uint64_t page_bytes) {
-    struct sim__range_tree *space = &device->address_free;
-    uint64_t address = pages_in(sim__range_fitting(space, page_bytes), page_bytes);
+    uint64_t address = pages_in_range_of(device, page_bytes, page_bytes);
     if (address == 0)
-        address = pages_in(sim__range_fitting(space, page_bytes + SIM_PAGE_BYTES), page_bytes);
+        address = pages_in_range_of(device, page_bytes + SIM_PAGE_BYTES, page_bytes);
     if (address == 0)
         addresses_exhausted(device);
-    sim__space_take(space, address, page_bytes);
+    sim__space_take(&device->address_free, address, page_bytes);
     return address;
 }
 

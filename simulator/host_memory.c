@@ -64,8 +64,10 @@ static cudaError_t host_free_locked(void *pointer) {
 }
 
 void sim__host_memory_clear(void) {
-    while (sim__state.host_ranges.root != NULL)
-        host_range_free((struct sim__host_range *)sim__state.host_ranges.root);
+    struct sim__range *range;
+    while ((range = sim__range_last(&sim__state.host_ranges)) != NULL)
+        host_range_free((struct sim__host_range *)range);
+    sim__range_index_deinit(&sim__state.host_ranges);
 }
 
 cudaError_t cudaHostAlloc(void **pointer, size_t size, unsigned int flags) {

@@ -71,8 +71,10 @@ static cudaError_t free_locked(void *pointer) {
 }
 
 void sim__memory_clear(void) {
-    while (sim__state.segments.root != NULL)
-        segment_free((struct sim__segment *)sim__state.segments.root);
+    struct sim__range *range;
+    while ((range = sim__range_last(&sim__state.segments)) != NULL)
+        segment_free((struct sim__segment *)range);
+    sim__range_index_deinit(&sim__state.segments);
 }
 
 bool sim__memory_locate(const void *pointer, uint64_t size, enum sim__place *place) {

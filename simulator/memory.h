@@ -13,18 +13,14 @@
 
 // --- physical.c ---
 
-struct sim__extent {
-    uint64_t offset; // in the device's physical memory
-    uint64_t size;
-};
-
 // Physical memory behind one allocation: one extent where there was room in one piece, else
 // several.
 struct sim__backing {
     uint64_t size; // whole pages
     uint32_t extent_count;
-    struct sim__extent extent;   // the only one
-    struct sim__extent *extents; // or all of several
+    // Offsets in the device's physical memory.
+    struct sim__range extent;   // the only one
+    struct sim__range *extents; // or all of several
 };
 
 // With numerics on, makes the device's memory and reserves its addresses.

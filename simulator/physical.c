@@ -73,32 +73,31 @@ void sim__physical_stop(struct sim__device *device) {
     sim__space_clear(&device->physical_free);
 }
 
-static void extent_add(struct sim__backing *backing, struct sim__extent extent) {
+static void extent_add(struct sim__backing *backing, struct sim__range extent) {
     backing->extents = realloc(backing->extents, (backing->extent_count + 1) * sizeof extent);
     if (backing->extents == NULL)
         sim__host_limit("out of host memory for the pieces of an allocation");
     backing->extents[backing->extent_count++] = extent;
 }
 
-static const struct sim__extent *extent_at(const struct sim__backing *backing, uint32_t index) {
+static const struct sim__range *extent_at(const struct sim__backing *backing, uint32_t index) {
     return backing->extents == NULL ? &backing->extent : &backing->extents[index];
 }
 
-static void extents_take(struct sim__range_tree *free_space, struct sim__backing *backing) {
-    struct sim__range *whole = sim__range_fitting(free_space, backing->size);
-    if (whole != NULL) {
-        backing->extent = (struct sim__extent){whole->start, backing->size};
+static void extents_take(struct sim__space *free_space, struct sim__backing *backing) {
+    struct sim__range extent;
+    if (sim__space_find(free_space, backing->size, &extent)) {
+        backing->extent = (struct sim__range){extent.start, backing->size};
         backing->extent_count = 1;
-        sim__space_take(free_space, backing->extent.offset, backing->extent.size);
+        sim__space_take(free_space, extent.start, backing->size);
         return;
     }
-    for (uint64_t left = backing->size; left > 0;) {
-        struct sim__range *piece = sim__range_first(free_space);
-        BASE_CHECK(piece != NULL);
-        const struct sim__extent extent = {piece->start, piece->size < left ? piece->size : left};
+    for (uint64_t left = backing->size; left > 0; left -= extent.size) {
+        BASE_CHECK(sim__space_find(free_space, 1, &extent));
+        if (extent.size > left)
+            extent.size = left;
         extent_add(backing, extent);
-        sim__space_take(free_space, extent.offset, extent.size);
-        left -= extent.size;
+        sim__space_take(free_space, extent.start, extent.size);
     }
 }
 
@@ -117,12 +116,12 @@ bool sim__physical_take(struct sim__device *device, uint64_t size, struct sim__b
 void sim__physical_give(struct sim__device *device, struct sim__backing *backing) {
     device->used_bytes -= backing->size;
     for (uint32_t i = 0; i < backing->extent_count; ++i) {
-        const struct sim__extent *extent = extent_at(backing, i);
+        const struct sim__range *extent = extent_at(backing, i);
         if (fallocate(device->physical_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                      (off_t)extent->offset, (off_t)extent->size) != 0)
+                      (off_t)extent->start, (off_t)extent->size) != 0)
             sim__host_limit("cannot give back memory of device %d: %s", device->index,
                             strerror(errno));
-        sim__space_give(&device->physical_free, extent->offset, extent->size);
+        sim__space_give(&device->physical_free, extent->start, extent->size);
     }
     free(backing->extents);
 }
@@ -142,9 +141,9 @@ static void map_or_end(uint64_t address, uint64_t size, int protection, int flag
 void sim__physical_map(struct sim__device *device, uint64_t address,
                        const struct sim__backing *backing) {
     for (uint32_t i = 0; i < backing->extent_count; ++i) {
-        const struct sim__extent *extent = extent_at(backing, i);
+        const struct sim__range *extent = extent_at(backing, i);
         map_or_end(address, extent->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-                   device->physical_file, extent->offset);
+                   device->physical_file, extent->start);
         address += extent->size;
     }
 }

@@ -8,8 +8,9 @@
 
 #include "base/thread.h"
 #include "simulator/handle.h"
-#include "simulator/range_tree.h"
+#include "simulator/range_index.h"
 #include "simulator/sim.h"
+#include "simulator/space.h"
 
 struct sim__operation; // engine.h
 
@@ -68,14 +69,14 @@ struct sim__device {
     uint64_t used_bytes;
     uint64_t foreign_bytes;
     int physical_file;
-    struct sim__range_tree physical_free;
+    struct sim__space physical_free;
 
     // Addresses that this device chooses from.
     uint64_t addresses_start;
     uint64_t addresses_end;
-    uint64_t address_next;               // ascending
-    struct sim__range_tree address_free; // reused
-    uint64_t *queued_addresses;          // sim_next_address, first in first out
+    uint64_t address_next;          // ascending
+    struct sim__space address_free; // reused
+    uint64_t *queued_addresses;     // sim_next_address, first in first out
     size_t queued_first, queued_count, queued_size;
     bool addresses_chosen; // a queued address was used: ascending ones may meet it
 };
@@ -91,8 +92,8 @@ struct sim__state {
     struct sim__device devices[SIM_DEVICE_COUNT_MAX];
     struct sim__handle_table streams;
     struct sim__handle_table events;
-    struct sim__range_tree segments;    // live device memory of all devices: struct sim__segment
-    struct sim__range_tree host_ranges; // page-locked host memory
+    struct sim__range_index segments;    // live device memory of all devices: struct sim__segment
+    struct sim__range_index host_ranges; // page-locked host memory
 };
 
 extern struct sim__state sim__state;
