@@ -1,21 +1,24 @@
-// The allocator interface: what a tensor's storage holds, what every workload, benchmark and stress program drives.
-// It is PyTorch's allocator base class in C: one object, several devices, streams as CUDA handles.
+// The allocator interface: what a tensor's storage holds, what every workload, benchmark and
+// stress program drives. It is PyTorch's allocator base class in C: one object, several devices,
+// streams as CUDA handles.
 //
 //     struct allocator *allocator;
-//     status = cca_allocator_create(&(struct cca_options){.config = "max_split_size_mb:128"}, &allocator);
+//     status = cca_allocator_create(&(struct cca_options){.config = ""}, &allocator);
 //     status = allocator_malloc(allocator, 0, 1 << 20, stream, &pointer);
 //     status = allocator_free(allocator, pointer);
 //     allocator_destroy(allocator);
 //
-// Implementations: the caching allocator (allocator/cca.h), `direct` (allocator/direct.h: cudaMalloc and cudaFree).
+// Implementations: the caching allocator (allocator/cca.h), `direct` (allocator/direct.h:
+// cudaMalloc and cudaFree).
 //
-// Terms, each with one meaning. A *segment* is memory taken from the device by one call (cudaMalloc); a *block* is
-// a piece of a segment that is handed out or free as a whole; *allocated* bytes are in blocks that the program holds,
-// *active* ones are allocated or wait for events of a free, *reserved* ones are all in segments, *requested* ones what the program
-// asked for; an *inactive split* block is free while its segment is not wholly free.
+// Terms, each with one meaning. A *segment* is memory taken from the device by one call
+// (cudaMalloc); a *block* is a piece of a segment that is handed out or free as a whole;
+// *allocated* bytes are in blocks that the program holds, *active* ones are allocated or wait for
+// events of a free, *reserved* ones are all in segments, *requested* ones what the program asked
+// for; an *inactive split* block is free while its segment is not wholly free.
 //
-// Every call is thread-safe unless it says otherwise. Statuses carry a sentence in base_status_message().
-// Out-parameters are set only on success.
+// Every call is thread-safe unless it says otherwise. Statuses carry a sentence in
+// base_status_message(). Out-parameters are set only on success.
 #ifndef TIDEMARK_ALLOCATOR_ALLOCATOR_H
 #define TIDEMARK_ALLOCATOR_ALLOCATOR_H
 
@@ -26,12 +29,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Which pool a request is routed to. {0, 0} is the default; captures generate {n, 0}, user pools have {0, n}.
+// Which pool a request is routed to. {0, 0} is the default; captures generate {n, 0}, user pools
+// have {0, n}.
 struct allocator_pool_id {
     uint64_t capture, user;
 };
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Statistics, by PyTorch's names (torch.cuda.memory_stats).
 
 struct allocator_stat {
@@ -41,18 +45,24 @@ struct allocator_stat {
     int64_t freed;     // sum of decreases since then
 };
 
-enum allocator_stat_kind { ALLOCATOR_STAT_ALL, ALLOCATOR_STAT_SMALL_POOL, ALLOCATOR_STAT_LARGE_POOL, ALLOCATOR_STAT_KIND_COUNT };
+enum allocator_stat_kind {
+    ALLOCATOR_STAT_ALL,
+    ALLOCATOR_STAT_SMALL_POOL,
+    ALLOCATOR_STAT_LARGE_POOL,
+    ALLOCATOR_STAT_KIND_COUNT
+};
 
-// X(name): the families that exist for all, the small pool and the large pool. Counts, then bytes.
-#define ALLOCATOR_STAT_LIST(X) \
-    X(allocation)              \
-    X(segment)                 \
-    X(active)                  \
-    X(inactive_split)          \
-    X(allocated_bytes)         \
-    X(reserved_bytes)          \
-    X(active_bytes)            \
-    X(inactive_split_bytes)    \
+// X(name): the families that exist for all, the small pool and the large pool. Counts, then
+// bytes.
+#define ALLOCATOR_STAT_LIST(X)                                                                     \
+    X(allocation)                                                                                  \
+    X(segment)                                                                                     \
+    X(active)                                                                                      \
+    X(inactive_split)                                                                              \
+    X(allocated_bytes)                                                                             \
+    X(reserved_bytes)                                                                              \
+    X(active_bytes)                                                                                \
+    X(inactive_split_bytes)                                                                        \
     X(requested_bytes)
 
 struct allocator_stats {
@@ -66,24 +76,25 @@ struct allocator_stats {
     int64_t num_sync_all_streams; // waits for all pending frees
     int64_t num_device_alloc;     // cudaMalloc calls that gave a segment (and mappings)
     int64_t num_device_free;
-    int64_t num_oom_rejections;   // requests refused before the device was asked
-    int64_t max_split_size;       // bytes, -1: unlimited
+    int64_t num_oom_rejections; // requests refused before the device was asked
+    int64_t max_split_size;     // bytes, -1: unlimited
 };
 
-//------------------------------------------------------------------------------------------------------
-// Observer: every request and every segment event, in the order of the decisions. Names are those of PyTorch's trace.
+//------------------------------------------------------------------------------------------------
+// Observer: every request and every segment event, in the order of the decisions. Names are those
+// of PyTorch's trace.
 
 // X(NAME, text)
-#define ALLOCATOR_ACTION_LIST(X)          \
-    X(ALLOC, "alloc")                     \
-    X(FREE_REQUESTED, "free_requested")   \
-    X(FREE_COMPLETED, "free_completed")   \
-    X(SEGMENT_ALLOC, "segment_alloc")     \
-    X(SEGMENT_FREE, "segment_free")       \
-    X(SEGMENT_MAP, "segment_map")         \
-    X(SEGMENT_UNMAP, "segment_unmap")     \
-    X(SNAPSHOT, "snapshot")               \
-    X(OOM, "oom")                         \
+#define ALLOCATOR_ACTION_LIST(X)                                                                   \
+    X(ALLOC, "alloc")                                                                              \
+    X(FREE_REQUESTED, "free_requested")                                                            \
+    X(FREE_COMPLETED, "free_completed")                                                            \
+    X(SEGMENT_ALLOC, "segment_alloc")                                                              \
+    X(SEGMENT_FREE, "segment_free")                                                                \
+    X(SEGMENT_MAP, "segment_map")                                                                  \
+    X(SEGMENT_UNMAP, "segment_unmap")                                                              \
+    X(SNAPSHOT, "snapshot")                                                                        \
+    X(OOM, "oom")                                                                                  \
     X(EMPTY_CACHE, "empty_cache") /* ours: the request, before what it releases */
 
 enum allocator_action {
@@ -97,25 +108,31 @@ const char *allocator_action_name(enum allocator_action action);
 struct allocator_event {
     enum allocator_action action;
     int device;
-    void *address;        // block or segment; NULL for OOM, SNAPSHOT and EMPTY_CACHE
-    size_t size;          // bytes: requested ones of a block, all of a segment; SNAPSHOT: active bytes; OOM: rounded request
-    size_t block_size;    // ALLOC and FREE_*: bytes of the block; else 0
-    size_t device_free;   // OOM: what cudaMemGetInfo called free; else 0
-    cudaStream_t stream;  // the allocation stream
+    void *address; // block or segment; NULL for OOM, SNAPSHOT and EMPTY_CACHE
+    // Bytes: requested ones of a block, all of a segment; SNAPSHOT: active bytes; OOM: rounded
+    // request
+    size_t size;
+    size_t block_size;   // ALLOC and FREE_*: bytes of the block; else 0
+    size_t device_free;  // OOM: what cudaMemGetInfo called free; else 0
+    cudaStream_t stream; // the allocation stream
     struct allocator_pool_id pool;
 };
 
-// Called inside the allocator, under the lock of the stream's pool: it must not call the allocator, must return soon, and may
-// be called by several threads at once for different streams.
+// Called inside the allocator, under a lock of it: it must not call the allocator, must return
+// soon, and may be called by several threads at once for different streams.
 struct allocator_observer {
     void (*event)(void *context, const struct allocator_event *event);
     void *context;
 };
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Snapshot: what is where, by address.
 
-enum allocator_block_state { ALLOCATOR_BLOCK_INACTIVE, ALLOCATOR_BLOCK_ALLOCATED, ALLOCATOR_BLOCK_PENDING_FREE };
+enum allocator_block_state {
+    ALLOCATOR_BLOCK_INACTIVE,
+    ALLOCATOR_BLOCK_ALLOCATED,
+    ALLOCATOR_BLOCK_PENDING_FREE
+};
 
 struct allocator_snapshot_block {
     void *address;
@@ -131,7 +148,7 @@ struct allocator_snapshot_segment {
     cudaStream_t stream;
     bool is_large, is_expandable;
     struct allocator_pool_id pool;
-    uint64_t registration; // rises with every new segment
+    uint64_t registration;           // rises with every new segment
     size_t block_first, block_count; // its blocks, in allocator_snapshot.blocks, by address
 };
 
@@ -143,24 +160,29 @@ struct allocator_snapshot {
 };
 void allocator_snapshot_deinit(struct allocator_snapshot *snapshot);
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // The interface. An implementation embeds struct allocator first and fills the table.
 
 struct allocator;
 
 struct allocator_operations {
     const char *name; // "caching", "direct"
-    enum base_status (*malloc)(struct allocator *allocator, int device, size_t size, cudaStream_t stream, void **pointer);
+    enum base_status (*malloc)(struct allocator *allocator, int device, size_t size,
+                               cudaStream_t stream, void **pointer);
     enum base_status (*free)(struct allocator *allocator, void *pointer);
-    enum base_status (*record_stream)(struct allocator *allocator, void *pointer, cudaStream_t stream);
+    enum base_status (*record_stream)(struct allocator *allocator, void *pointer,
+                                      cudaStream_t stream);
     enum base_status (*empty_cache)(struct allocator *allocator);
-    enum base_status (*base_allocation)(struct allocator *allocator, const void *pointer, void **base, size_t *size);
+    enum base_status (*base_allocation)(struct allocator *allocator, const void *pointer,
+                                        void **base, size_t *size);
     enum base_status (*largest_block)(struct allocator *allocator, int device, size_t *size);
-    enum base_status (*stats)(struct allocator *allocator, int device, struct allocator_stats *stats);
+    enum base_status (*stats)(struct allocator *allocator, int device,
+                              struct allocator_stats *stats);
     enum base_status (*reset_peak_stats)(struct allocator *allocator, int device);
     enum base_status (*reset_accumulated_stats)(struct allocator *allocator, int device);
     enum base_status (*snapshot)(struct allocator *allocator, struct allocator_snapshot *snapshot);
-    enum base_status (*set_observer)(struct allocator *allocator, const struct allocator_observer *observer);
+    enum base_status (*set_observer)(struct allocator *allocator,
+                                     const struct allocator_observer *observer);
     void (*destroy)(struct allocator *allocator);
 };
 
@@ -168,22 +190,25 @@ struct allocator {
     const struct allocator_operations *operations;
 };
 
-// Takes SIZE bytes on DEVICE for use on STREAM. Size 0 gives NULL and touches nothing. The memory may be used on STREAM at
-// once, on another stream when that is ordered behind STREAM and allocator_record_stream says so before the free.
-// BASE_OUT_OF_MEMORY carries PyTorch's text and numbers. Cost of a cache hit: one uncontended lock, no device call.
-static inline enum base_status allocator_malloc(struct allocator *allocator, int device, size_t size, cudaStream_t stream,
-                                                void **pointer) {
+// Takes SIZE bytes on DEVICE for use on STREAM. Size 0 gives NULL and touches nothing. The memory
+// may be used on STREAM at once, on another stream when that is ordered behind STREAM and
+// allocator_record_stream says so before the free. BASE_OUT_OF_MEMORY carries PyTorch's text and
+// numbers. Cost of a cache hit: one uncontended lock, no device call.
+static inline enum base_status allocator_malloc(struct allocator *allocator, int device,
+                                                size_t size, cudaStream_t stream, void **pointer) {
     return allocator->operations->malloc(allocator, device, size, stream, pointer);
 }
 
-// Gives a block back; from any thread. NULL is ignored. BASE_INVALID_POINTER for anything that allocator_malloc did not
-// return or that was freed already.
+// Gives a block back; from any thread. NULL is ignored. BASE_INVALID_POINTER for anything that
+// allocator_malloc did not return or that was freed already.
 static inline enum base_status allocator_free(struct allocator *allocator, void *pointer) {
     return allocator->operations->free(allocator, pointer);
 }
 
-// Says that work on STREAM uses the block: after its free it is handed out again only when that work is done.
-static inline enum base_status allocator_record_stream(struct allocator *allocator, void *pointer, cudaStream_t stream) {
+// Says that work on STREAM uses the block: after its free it is handed out again only when that
+// work is done.
+static inline enum base_status allocator_record_stream(struct allocator *allocator, void *pointer,
+                                                       cudaStream_t stream) {
     return allocator->operations->record_stream(allocator, pointer, stream);
 }
 
@@ -192,35 +217,43 @@ static inline enum base_status allocator_empty_cache(struct allocator *allocator
     return allocator->operations->empty_cache(allocator);
 }
 
-// Base address and size of the segment that holds the block at POINTER (for inter-process handles).
-static inline enum base_status allocator_base_allocation(struct allocator *allocator, const void *pointer, void **base,
+// Base address and size of the segment that holds the block at POINTER (for inter-process
+// handles).
+static inline enum base_status allocator_base_allocation(struct allocator *allocator,
+                                                         const void *pointer, void **base,
                                                          size_t *size) {
     return allocator->operations->base_allocation(allocator, pointer, base, size);
 }
 
-// The largest request that would succeed without a release: the larger of the device's free bytes and the largest cached block.
-static inline enum base_status allocator_largest_block(struct allocator *allocator, int device, size_t *size) {
+// The largest request that would succeed without a release: the larger of the device's free bytes
+// and the largest cached block.
+static inline enum base_status allocator_largest_block(struct allocator *allocator, int device,
+                                                       size_t *size) {
     return allocator->operations->largest_block(allocator, device, size);
 }
 
 // Exact over all streams at one moment. Not for a hot path: takes every lock of the device.
-static inline enum base_status allocator_stats(struct allocator *allocator, int device, struct allocator_stats *stats) {
+static inline enum base_status allocator_stats(struct allocator *allocator, int device,
+                                               struct allocator_stats *stats) {
     return allocator->operations->stats(allocator, device, stats);
 }
 static inline enum base_status allocator_reset_peak_stats(struct allocator *allocator, int device) {
     return allocator->operations->reset_peak_stats(allocator, device);
 }
-static inline enum base_status allocator_reset_accumulated_stats(struct allocator *allocator, int device) {
+static inline enum base_status allocator_reset_accumulated_stats(struct allocator *allocator,
+                                                                 int device) {
     return allocator->operations->reset_accumulated_stats(allocator, device);
 }
 
 // Copies out every segment and block of all devices; the caller calls allocator_snapshot_deinit.
-static inline enum base_status allocator_snapshot(struct allocator *allocator, struct allocator_snapshot *snapshot) {
+static inline enum base_status allocator_snapshot(struct allocator *allocator,
+                                                  struct allocator_snapshot *snapshot) {
     return allocator->operations->snapshot(allocator, snapshot);
 }
 
 // NULL removes it. Only while no other thread is in the allocator.
-static inline enum base_status allocator_set_observer(struct allocator *allocator, const struct allocator_observer *observer) {
+static inline enum base_status allocator_set_observer(struct allocator *allocator,
+                                                      const struct allocator_observer *observer) {
     return allocator->operations->set_observer(allocator, observer);
 }
 

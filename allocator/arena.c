@@ -1,5 +1,5 @@
-// See arena.h. A range is reserved without access and opened step by step, so that a limit on memory that counts
-// what a process could touch sees only what is in use.
+// See arena.h. A range is reserved without access and opened step by step, so that a limit on
+// memory that counts what a process could touch sees only what is in use.
 #include "allocator/arena.h"
 
 #include <stdlib.h>
@@ -7,14 +7,18 @@
 
 #define COMMIT_STEP_BYTES ((size_t)1 << 20)
 
-enum base_status cca__arena_init(struct cca__arena *arena, const char *item_name, size_t item_bytes, uint32_t capacity) {
-    void *const base =
-        mmap(NULL, item_bytes * capacity, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+enum base_status cca__arena_init(struct cca__arena *arena, const char *item_name, size_t item_bytes,
+                                 uint32_t capacity) {
+    void *const base = mmap(NULL, item_bytes * capacity, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
-        return base_status_set(BASE_HOST_MEMORY, "cannot reserve %zu bytes of addresses for %u %s", item_bytes * capacity,
-                               capacity, item_name);
-    *arena = (struct cca__arena){
-        .base = base, .item_name = item_name, .item_bytes = item_bytes, .capacity = capacity, .used = 1};
+        return base_status_set(BASE_HOST_MEMORY, "cannot reserve %zu bytes of addresses for %u %s",
+                               item_bytes * capacity, capacity, item_name);
+    *arena = (struct cca__arena){.base = base,
+                                 .item_name = item_name,
+                                 .item_bytes = item_bytes,
+                                 .capacity = capacity,
+                                 .used = 1};
     cca__lock_init(&arena->lock);
     return BASE_OK;
 }
@@ -30,12 +34,15 @@ void cca__arena_deinit(struct cca__arena *arena) {
 // The stack must never grow when an item is given back, so it has room for every item in use.
 static enum base_status grow(struct cca__arena *arena) {
     if (arena->used == arena->capacity)
-        return base_status_set(BASE_LIMIT, "more than %u %s", arena->capacity - 1, arena->item_name);
+        return base_status_set(BASE_LIMIT, "more than %u %s", arena->capacity - 1,
+                               arena->item_name);
     if (arena->used >= arena->given_back_capacity) {
-        const uint32_t capacity = arena->given_back_capacity < 64 ? 64 : 2 * arena->given_back_capacity;
+        const uint32_t capacity =
+            arena->given_back_capacity < 64 ? 64 : 2 * arena->given_back_capacity;
         uint32_t *const given_back = realloc(arena->given_back, capacity * sizeof *given_back);
         if (given_back == NULL)
-            return base_status_set(BASE_HOST_MEMORY, "out of host memory for %u %s", arena->used, arena->item_name);
+            return base_status_set(BASE_HOST_MEMORY, "out of host memory for %u %s", arena->used,
+                                   arena->item_name);
         arena->given_back = given_back;
         arena->given_back_capacity = capacity;
     }
@@ -45,7 +52,8 @@ static enum base_status grow(struct cca__arena *arena) {
         size_t committed = (needed + COMMIT_STEP_BYTES - 1) / COMMIT_STEP_BYTES * COMMIT_STEP_BYTES;
         if (committed > all) committed = all;
         if (mprotect(arena->base, committed, PROT_READ | PROT_WRITE) != 0)
-            return base_status_set(BASE_HOST_MEMORY, "out of host memory for %u %s", arena->used, arena->item_name);
+            return base_status_set(BASE_HOST_MEMORY, "out of host memory for %u %s", arena->used,
+                                   arena->item_name);
         arena->committed_bytes = committed;
     }
     return BASE_OK;

@@ -1,8 +1,10 @@
-// Slabs of metadata: items of one size in one reserved range of addresses, named by 32-bit numbers. So a link between
-// blocks is four bytes and its target one shift and one addition away, and an item never moves.
+// Slabs of metadata: items of one size in one reserved range of addresses, named by 32-bit
+// numbers. So a link between blocks is four bytes and its target one shift and one addition away,
+// and an item never moves.
 //
-// Nothing of the range is memory until an item there is used; when no item is in use, a trim gives all memory back.
-// A reader without a lock may look at any item that was ever taken: it sees what is there, or zeros.
+// Nothing of the range is memory until an item there is used; when no item is in use, a trim
+// gives all memory back. A reader without a lock may look at any item that was ever taken: it
+// sees what is there, or zeros.
 #ifndef TIDEMARK_ALLOCATOR_ARENA_H
 #define TIDEMARK_ALLOCATOR_ARENA_H
 
@@ -17,15 +19,16 @@ struct cca__arena {
     const char *item_name;
     size_t item_bytes, committed_bytes;
     uint32_t capacity;
-    struct cca__lock lock;  // a leaf: nothing is taken under it. Guards all below
-    uint32_t used;          // items 1 .. used - 1 were taken at some time since the arena was last empty
-    uint32_t live;          // taken now
-    uint32_t *given_back;   // stack of free items below USED; room for USED of them
+    struct cca__lock lock; // a leaf: nothing is taken under it. Guards all below
+    uint32_t used; // items 1 .. used - 1 were taken at some time since the arena was last empty
+    uint32_t live; // taken now
+    uint32_t *given_back; // stack of free items below USED; room for USED of them
     uint32_t given_back_count, given_back_capacity;
 };
 
 // Room for CAPACITY - 1 items; item 0 means "none".
-enum base_status cca__arena_init(struct cca__arena *arena, const char *item_name, size_t item_bytes, uint32_t capacity);
+enum base_status cca__arena_init(struct cca__arena *arena, const char *item_name, size_t item_bytes,
+                                 uint32_t capacity);
 void cca__arena_deinit(struct cca__arena *arena);
 
 // Sets *item; its bytes are zeros or what its last user left.

@@ -1,5 +1,6 @@
-// The stream's stock of block objects: chunks from the allocator's arena. A chunk goes back only with all others of
-// its stream, when the stream has no segment any more: keeping count per chunk would cost each split and merge.
+// The stream's stock of block objects: chunks from the allocator's arena. A chunk goes back only
+// with all others of its stream, when the stream has no segment any more: keeping count per chunk
+// would cost each split and merge.
 #include "allocator/block.h"
 
 #include <stdlib.h>
@@ -13,7 +14,9 @@ enum base_status cca__block_cache_refill(struct cca__block_cache *cache, struct 
     if (cache->chunk_count == cache->chunk_capacity) {
         const uint32_t capacity = cache->chunk_capacity == 0 ? 8 : 2 * cache->chunk_capacity;
         uint32_t *const chunks = realloc(cache->chunks, capacity * sizeof *chunks);
-        if (chunks == NULL) return base_status_set(BASE_HOST_MEMORY, "out of host memory for %u chunks of blocks", capacity);
+        if (chunks == NULL)
+            return base_status_set(BASE_HOST_MEMORY, "out of host memory for %u chunks of blocks",
+                                   capacity);
         cache->chunks = chunks;
         cache->chunk_capacity = capacity;
     }
@@ -28,6 +31,7 @@ enum base_status cca__block_cache_refill(struct cca__block_cache *cache, struct 
 
 void cca__block_cache_trim(struct cca__block_cache *cache, struct cca__arena *arena) {
     if (cache->live != 0) return;
-    for (uint32_t index = 0; index < cache->chunk_count; ++index) cca__arena_give_back(arena, cache->chunks[index]);
+    for (uint32_t index = 0; index < cache->chunk_count; ++index)
+        cca__arena_give_back(arena, cache->chunks[index]);
     cca__block_cache_deinit(cache);
 }

@@ -1,11 +1,13 @@
-// The block: a piece of a segment that is handed out or free as a whole. 64 bytes, a cache line, apart from device memory.
+// The block: a piece of a segment that is handed out or free as a whole. 64 bytes, a cache line,
+// apart from device memory.
 //
-// A block object never changes its address: a split leaves the front to the object and makes a new one for the tail, a merge
-// keeps the object of the lower address. So the first block of a segment lives as long as the segment, and a page-table
-// entry once written stays right as long as its block lives.
+// A block object never changes its address: a split leaves the front to the object and makes a
+// new one for the tail, a merge keeps the object of the lower address. So the first block of a
+// segment lives as long as the segment, and a page-table entry once written stays right as long
+// as its block lives.
 //
-// What the reference keeps in a block and this one does not: its context (history keeps those beside, by block number), and
-// whether it is mapped (a flag, for expandable segments).
+// What the reference keeps in a block and this one does not: its context (history keeps those
+// beside, by block number), and whether it is mapped (a flag, for expandable segments).
 #ifndef TIDEMARK_ALLOCATOR_BLOCK_H
 #define TIDEMARK_ALLOCATOR_BLOCK_H
 
@@ -30,20 +32,21 @@ enum cca__block_flag {
 struct cca__block {
     uint64_t address;
     uint64_t size;
-    uint64_t requested;    // bytes asked for at the last hand-out; kept when freed, split off or merged
-    uint32_t registration; // rises with each new segment; 0 where ties go by address alone
-    uint32_t gc_base;      // the pool's request counter when the block was last freed
+    // bytes asked for at the last hand-out; kept when freed, split off or merged
+    uint64_t requested;
+    uint32_t registration;   // rises with each new segment; 0 where ties go by address alone
+    uint32_t gc_base;        // the pool's request counter when the block was last freed
     uint32_t previous, next; // neighbours in the segment by address; 0: none
-    uint32_t link[3];      // in the free index; or, unused, link[0] is the next unused one
-    uint32_t segment;      // number of the segment record
-    _Atomic uint16_t pool; // number of the pool
+    uint32_t link[3];        // in the free index; or, unused, link[0] is the next unused one
+    uint32_t segment;        // number of the segment record
+    _Atomic uint16_t pool;   // number of the pool
     uint8_t state;
     uint8_t flags;
-    uint32_t uses;         // record of the streams that use it (record_stream); 0: none
+    uint32_t uses; // record of the streams that use it (record_stream); 0: none
 };
 _Static_assert(sizeof(struct cca__block) == 64, "a block fills one cache line");
 
-#define CCA__BLOCK_CHUNK 256                    // blocks are taken from the arena in chunks of 16 KiB
+#define CCA__BLOCK_CHUNK      256 // blocks are taken from the arena in chunks of 16 KiB
 #define CCA__BLOCK_CHUNKS_MAX ((uint32_t)1 << 18) // 2^26 blocks
 
 static inline uint16_t cca__block_pool(const struct cca__block *block) {
@@ -51,21 +54,25 @@ static inline uint16_t cca__block_pool(const struct cca__block *block) {
 }
 
 // A block is alone if it is its whole segment.
-static inline bool cca__block_is_alone(const struct cca__block *block) { return (block->previous | block->next) == 0; }
+static inline bool cca__block_is_alone(const struct cca__block *block) {
+    return (block->previous | block->next) == 0;
+}
 
 // Unused blocks of one stream. Guarded by the stream's lock.
 struct cca__block_cache {
-    uint32_t first_unused;            // list through link[0]
-    uint32_t fresh, fresh_end;        // never used ones of the last chunk
-    uint32_t live;                    // taken and not given back
-    uint32_t *chunks;                 // all chunks of the stream
+    uint32_t first_unused;     // list through link[0]
+    uint32_t fresh, fresh_end; // never used ones of the last chunk
+    uint32_t live;             // taken and not given back
+    uint32_t *chunks;          // all chunks of the stream
     uint32_t chunk_count, chunk_capacity;
 };
 void cca__block_cache_deinit(struct cca__block_cache *cache);
-enum base_status cca__block_cache_refill(struct cca__block_cache *cache, struct cca__arena *arena) BASE_MUST_USE;
+enum base_status cca__block_cache_refill(struct cca__block_cache *cache,
+                                         struct cca__arena *arena) BASE_MUST_USE;
 
 // Sets *number to an unused block, whose fields are undefined.
-static inline enum base_status cca__block_take(struct cca__block_cache *cache, struct cca__arena *arena, uint32_t *number) {
+static inline enum base_status cca__block_take(struct cca__block_cache *cache,
+                                               struct cca__arena *arena, uint32_t *number) {
     struct cca__block *const blocks = (struct cca__block *)(void *)arena->base;
     if (cache->first_unused != 0) {
         *number = cache->first_unused;
@@ -81,7 +88,8 @@ static inline enum base_status cca__block_take(struct cca__block_cache *cache, s
     return BASE_OK;
 }
 
-static inline void cca__block_give_back(struct cca__block_cache *cache, struct cca__arena *arena, uint32_t number) {
+static inline void cca__block_give_back(struct cca__block_cache *cache, struct cca__arena *arena,
+                                        uint32_t number) {
     struct cca__block *const block = (struct cca__block *)(void *)arena->base + number;
     block->state = CCA__BLOCK_UNUSED;
     block->flags = 0;

@@ -1,5 +1,6 @@
-// The caching allocator's face: what allocator.h and cca.h promise, in terms of the files beside this one. The order of locks is
-// in core.h. A hit: find device and stream without a lock, take the stream's lock, find a block, hand it out.
+// The caching allocator's face: what allocator.h and cca.h promise, in terms of the files beside
+// this one. The order of locks is in core.h. A hit: find device and stream without a lock, take
+// the stream's lock, find a block, hand it out.
 #include "allocator/cca.h"
 
 #include "allocator/device.h"
@@ -12,15 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Requests.
 
-static enum base_status caching_malloc(struct allocator *allocator, int ordinal, size_t size, cudaStream_t handle,
-                                       void **pointer) {
+static enum base_status caching_malloc(struct allocator *allocator, int ordinal, size_t size,
+                                       cudaStream_t handle, void **pointer) {
     struct cca *const cca = cca__of(allocator);
     if (__builtin_expect(size - 1 >= CCA_REQUEST_LIMIT - 1, 0)) {
         if (size != 0)
-            return base_status_set(BASE_OUT_OF_MEMORY, "CUDA out of memory. Tried to allocate more than 1EB memory.");
+            return base_status_set(BASE_OUT_OF_MEMORY,
+                                   "CUDA out of memory. Tried to allocate more than 1EB memory.");
         *pointer = NULL;
         return BASE_OK;
     }
@@ -30,7 +32,8 @@ static enum base_status caching_malloc(struct allocator *allocator, int ordinal,
     if (status != BASE_OK) return status;
     status = cca__stream_get(device, handle, &stream);
     if (status != BASE_OK) return status;
-    if (__builtin_expect(atomic_load_explicit(&device->pending_events, memory_order_relaxed) != 0, 0)) {
+    if (__builtin_expect(atomic_load_explicit(&device->pending_events, memory_order_relaxed) != 0,
+                         0)) {
         status = cca__poll_pending(device);
         if (status != BASE_OK) return status;
     }
@@ -38,7 +41,8 @@ static enum base_status caching_malloc(struct allocator *allocator, int ordinal,
     bool over_limit = false;
     cca__lock_take(&stream->lock);
     const size_t rounded = cca__round_size(&cca->config.sizes, size);
-    struct cca__pool *const pool = &stream->pools[rounded <= CCA_SMALL_LIMIT ? CCA__POOL_SMALL : CCA__POOL_LARGE];
+    struct cca__pool *const pool =
+        &stream->pools[rounded <= CCA_SMALL_LIMIT ? CCA__POOL_SMALL : CCA__POOL_LARGE];
     if (__builtin_expect(device->counts_requests, 0) && !pool->is_small)
         atomic_fetch_add_explicit(&device->large_searches, 1, memory_order_relaxed);
     const uint32_t number = cca__pool_find_locked(cca, pool, rounded);
@@ -73,8 +77,10 @@ static enum base_status caching_free(struct allocator *allocator, void *pointer)
         cca__lock_release(&stream->lock);
         return cca__free_used(stream, pointer, number);
     }
-    if (__builtin_expect(block->size >= cca->config.sizes.max_split_size, 0)) cca__count_oversize(stream->device, -1);
-    if (__builtin_expect(cca->observer.event != NULL, 0)) cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
+    if (__builtin_expect(block->size >= cca->config.sizes.max_split_size, 0))
+        cca__count_oversize(stream->device, -1);
+    if (__builtin_expect(cca->observer.event != NULL, 0))
+        cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
     cca__pool_free_locked(cca, pool, number, &over_limit);
     cca__lock_release(&stream->lock);
     if (__builtin_expect(over_limit, 0)) cca__stats_meet(stream);
@@ -82,7 +88,8 @@ static enum base_status caching_free(struct allocator *allocator, void *pointer)
 }
 
 // Finds the handed-out block at POINTER and returns with its stream locked.
-static enum base_status lock_block(struct cca *cca, const void *pointer, struct cca__pool **pool, struct cca__block **block) {
+static enum base_status lock_block(struct cca *cca, const void *pointer, struct cca__pool **pool,
+                                   struct cca__block **block) {
     const uint32_t number = cca__block_lookup(cca, pointer);
     *block = cca__block_at(cca, number);
     *pool = number != 0 ? cca__pool_at(cca, cca__block_pool(*block)) : NULL;
@@ -93,7 +100,8 @@ static enum base_status lock_block(struct cca *cca, const void *pointer, struct 
     return cca__pointer_invalid(cca, pointer);
 }
 
-static enum base_status caching_record_stream(struct allocator *allocator, void *pointer, cudaStream_t handle) {
+static enum base_status caching_record_stream(struct allocator *allocator, void *pointer,
+                                              cudaStream_t handle) {
     struct cca *const cca = cca__of(allocator);
     if (pointer == NULL) return BASE_OK;
     struct cca__pool *pool;
@@ -118,20 +126,23 @@ static enum base_status caching_empty_cache(struct allocator *allocator) {
     struct cca *const cca = cca__of(allocator);
     enum base_status status = BASE_OK;
     for (int ordinal = 0; ordinal < CCA__DEVICES_MAX && status == BASE_OK; ++ordinal) {
-        struct cca__device *const device = atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
+        struct cca__device *const device =
+            atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
         if (device == NULL) continue;
         cca__lock_take(&device->growth_lock);
-        cca__observe(cca, &(struct allocator_event){.action = ALLOCATOR_EMPTY_CACHE, .device = ordinal});
+        cca__observe(cca,
+                     &(struct allocator_event){.action = ALLOCATOR_EMPTY_CACHE, .device = ordinal});
         status = cca__release_all_locked(device);
         cca__lock_release(&device->growth_lock);
     }
     return status;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Queries.
 
-static enum base_status caching_base_allocation(struct allocator *allocator, const void *pointer, void **base, size_t *size) {
+static enum base_status caching_base_allocation(struct allocator *allocator, const void *pointer,
+                                                void **base, size_t *size) {
     struct cca *const cca = cca__of(allocator);
     struct cca__pool *pool;
     struct cca__block *block;
@@ -144,7 +155,8 @@ static enum base_status caching_base_allocation(struct allocator *allocator, con
     return BASE_OK;
 }
 
-static enum base_status caching_largest_block(struct allocator *allocator, int ordinal, size_t *size) {
+static enum base_status caching_largest_block(struct allocator *allocator, int ordinal,
+                                              size_t *size) {
     struct cca *const cca = cca__of(allocator);
     struct cca__device *device;
     enum base_status status = cca__device_get(cca, ordinal, &device);
@@ -155,14 +167,16 @@ static enum base_status caching_largest_block(struct allocator *allocator, int o
     size_t largest, total;
     const cudaError_t error = cudaMemGetInfo(&largest, &total);
     cca__device_scope_end(&scope);
-    if (error != cudaSuccess) return cca__cuda_failed(error, "cudaMemGetInfo on device %d", ordinal);
+    if (error != cudaSuccess)
+        return cca__cuda_failed(error, "cudaMemGetInfo on device %d", ordinal);
     cca__lock_take(&device->growth_lock);
     cca__streams_lock_all(device);
     for (size_t index = 0; index < device->stream_count; ++index)
         for (int kind = 0; kind < 2; ++kind) {
             struct cca__pool *const pool = &device->by_handle[index]->pools[kind];
             const uint32_t number = cca__free_index_previous(&pool->index, cca->blocks, 0);
-            if (number != 0 && cca__block_at(cca, number)->size > largest) largest = cca__block_at(cca, number)->size;
+            if (number != 0 && cca__block_at(cca, number)->size > largest)
+                largest = cca__block_at(cca, number)->size;
         }
     cca__streams_unlock_all(device);
     cca__lock_release(&device->growth_lock);
@@ -171,8 +185,8 @@ static enum base_status caching_largest_block(struct allocator *allocator, int o
 }
 
 // Runs BODY with the device's growth lock and the locks of all its streams.
-static enum base_status with_device(struct allocator *allocator, int ordinal, void (*body)(struct cca__device *, void *),
-                                    void *argument) {
+static enum base_status with_device(struct allocator *allocator, int ordinal,
+                                    void (*body)(struct cca__device *, void *), void *argument) {
     struct cca__device *device;
     const enum base_status status = cca__device_get(cca__of(allocator), ordinal, &device);
     if (status != BASE_OK) return status;
@@ -184,7 +198,9 @@ static enum base_status with_device(struct allocator *allocator, int ordinal, vo
     return BASE_OK;
 }
 
-static void read_stats(struct cca__device *device, void *stats) { cca__stats_read_locked(device, stats); }
+static void read_stats(struct cca__device *device, void *stats) {
+    cca__stats_read_locked(device, stats);
+}
 static void reset_peak(struct cca__device *device, void *unused) {
     (void)unused;
     cca__stats_reset_peak_locked(device);
@@ -194,7 +210,8 @@ static void reset_accumulated(struct cca__device *device, void *unused) {
     cca__stats_reset_accumulated_locked(device);
 }
 
-static enum base_status caching_stats(struct allocator *allocator, int ordinal, struct allocator_stats *stats) {
+static enum base_status caching_stats(struct allocator *allocator, int ordinal,
+                                      struct allocator_stats *stats) {
     return with_device(allocator, ordinal, read_stats, stats);
 }
 static enum base_status caching_reset_peak_stats(struct allocator *allocator, int ordinal) {
@@ -204,21 +221,24 @@ static enum base_status caching_reset_accumulated_stats(struct allocator *alloca
     return with_device(allocator, ordinal, reset_accumulated, NULL);
 }
 
-static enum base_status caching_snapshot(struct allocator *allocator, struct allocator_snapshot *snapshot) {
+static enum base_status caching_snapshot(struct allocator *allocator,
+                                         struct allocator_snapshot *snapshot) {
     return cca__snapshot(cca__of(allocator), snapshot);
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Settings.
 
-static enum base_status caching_set_observer(struct allocator *allocator, const struct allocator_observer *observer) {
+static enum base_status caching_set_observer(struct allocator *allocator,
+                                             const struct allocator_observer *observer) {
     cca__of(allocator)->observer = observer != NULL ? *observer : (struct allocator_observer){0};
     return BASE_OK;
 }
 
 enum base_status cca_set_out_of_memory_observer(struct allocator *allocator,
                                                 const struct cca_out_of_memory_observer *observer) {
-    cca__of(allocator)->out_of_memory_observer = observer != NULL ? *observer : (struct cca_out_of_memory_observer){0};
+    cca__of(allocator)->out_of_memory_observer =
+        observer != NULL ? *observer : (struct cca_out_of_memory_observer){0};
     return BASE_OK;
 }
 
@@ -231,7 +251,8 @@ enum base_status cca_config_check(const char *config) {
 // Every lock of every device that settings are read under.
 static void lock_devices(struct cca *cca, bool take) {
     for (int ordinal = 0; ordinal < CCA__DEVICES_MAX; ++ordinal) {
-        struct cca__device *const device = atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
+        struct cca__device *const device =
+            atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
         if (device == NULL) continue;
         if (take) {
             cca__lock_take(&device->growth_lock);
@@ -263,24 +284,30 @@ static void set_fraction(struct cca__device *device, void *fraction) {
     cca__device_set_fraction_locked(device, *(const double *)fraction);
 }
 
-enum base_status cca_set_memory_fraction(struct allocator *allocator, int ordinal, double fraction) {
+enum base_status cca_set_memory_fraction(struct allocator *allocator, int ordinal,
+                                         double fraction) {
     if (!(fraction >= 0.0 && fraction <= 1.0))
-        return base_status_set(BASE_INVALID_VALUE, "invalid fraction:%g. Please set within [0, 1].", fraction);
+        return base_status_set(BASE_INVALID_VALUE, "invalid fraction:%g. Please set within [0, 1].",
+                               fraction);
     return with_device(allocator, ordinal, set_fraction, &fraction);
 }
 
 static void read_fraction(struct cca__device *device, void *fraction) {
-    *(double *)fraction = device->limited ? (double)device->allowed_bytes / (double)device->total_bytes : 1.0;
+    *(double *)fraction =
+        device->limited ? (double)device->allowed_bytes / (double)device->total_bytes : 1.0;
 }
 
 enum base_status cca_memory_fraction(struct allocator *allocator, int ordinal, double *fraction) {
     return with_device(allocator, ordinal, read_fraction, fraction);
 }
 
-enum base_status cca_round_size(struct allocator *allocator, size_t size, size_t *rounded, size_t *segment) {
+enum base_status cca_round_size(struct allocator *allocator, size_t size, size_t *rounded,
+                                size_t *segment) {
     struct cca *const cca = cca__of(allocator);
     if (size == 0 || size >= CCA_REQUEST_LIMIT)
-        return base_status_set(BASE_INVALID_VALUE, "size %zu: only requests of 1 byte to 2^60 - 1 bytes are rounded", size);
+        return base_status_set(BASE_INVALID_VALUE,
+                               "size %zu: only requests of 1 byte to 2^60 - 1 bytes are rounded",
+                               size);
     cca__lock_take(&cca->settings_lock);
     *rounded = cca__round_size(&cca->config.sizes, size);
     *segment = cca__segment_size(&cca->config.sizes, *rounded);
@@ -288,7 +315,7 @@ enum base_status cca_round_size(struct allocator *allocator, size_t size, size_t
     return BASE_OK;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Life.
 
 static void destroy_metadata(struct cca *cca) {
@@ -328,31 +355,38 @@ static const struct allocator_operations caching_operations = {
 
 static enum base_status init_metadata(struct cca *cca) {
     cca->pools = calloc(CCA__POOLS_MAX, sizeof cca->pools[0]);
-    if (cca->pools == NULL) return base_status_set(BASE_HOST_MEMORY, "out of host memory for an allocator");
+    if (cca->pools == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "out of host memory for an allocator");
     cca->pool_count = 1;
-    enum base_status status = cca__arena_init(&cca->block_chunks, "chunks of blocks",
-                                              CCA__BLOCK_CHUNK * sizeof(struct cca__block), CCA__BLOCK_CHUNKS_MAX);
+    enum base_status status =
+        cca__arena_init(&cca->block_chunks, "chunks of blocks",
+                        CCA__BLOCK_CHUNK * sizeof(struct cca__block), CCA__BLOCK_CHUNKS_MAX);
     if (status == BASE_OK)
-        status = cca__arena_init(&cca->segment_records, "segments", sizeof(struct cca__segment), CCA__SEGMENTS_MAX);
+        status = cca__arena_init(&cca->segment_records, "segments", sizeof(struct cca__segment),
+                                 CCA__SEGMENTS_MAX);
     if (status == BASE_OK)
-        status = cca__arena_init(&cca->use_records, "blocks in use by several streams", sizeof(struct cca__use_record),
-                                 CCA__USE_RECORDS_MAX);
+        status = cca__arena_init(&cca->use_records, "blocks in use by several streams",
+                                 sizeof(struct cca__use_record), CCA__USE_RECORDS_MAX);
     if (status == BASE_OK) status = cca__page_table_init(&cca->page_table);
     cca->blocks = (struct cca__block *)(void *)cca->block_chunks.base;
     cca->segments = (struct cca__segment *)(void *)cca->segment_records.base;
     return status;
 }
 
-enum base_status cca_allocator_create(const struct cca_options *options, struct allocator **allocator) {
+enum base_status cca_allocator_create(const struct cca_options *options,
+                                      struct allocator **allocator) {
     struct cca__config config;
     cca__config_init(&config);
     enum base_status status = cca__config_apply(&config, options->config);
     if (status != BASE_OK) return status;
-    const double fraction = options->fraction_set ? options->fraction : config.per_process_memory_fraction;
+    const double fraction =
+        options->fraction_set ? options->fraction : config.per_process_memory_fraction;
     if (!(fraction >= 0.0 && fraction <= 1.0))
-        return base_status_set(BASE_INVALID_VALUE, "invalid fraction:%g. Please set within [0, 1].", fraction);
+        return base_status_set(BASE_INVALID_VALUE, "invalid fraction:%g. Please set within [0, 1].",
+                               fraction);
     struct cca *const cca = calloc(1, sizeof *cca);
-    if (cca == NULL) return base_status_set(BASE_HOST_MEMORY, "out of host memory for an allocator");
+    if (cca == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "out of host memory for an allocator");
     cca->interface.operations = &caching_operations;
     cca->config = config;
     cca->fraction = fraction;

@@ -1,55 +1,67 @@
-// The reference caching allocator: PyTorch's native CUDA caching allocator in C. The same requests under the same
-// configuration give the same placement, the same statistics and the same errors as PyTorch 2.15 (or, by `x_torch:VERSION`,
-// the rules of an older release where they differ).
+// The reference caching allocator: PyTorch's native CUDA caching allocator in C. The same
+// requests under the same configuration give the same placement, the same statistics and the same
+// errors as PyTorch 2.15 (or, by `x_torch:VERSION`, the rules of an older release where they
+// differ).
 //
-// In one paragraph: a request is rounded (allocator/size_class.h) and looked up in the free blocks of its stream's small or
-// large pool: the smallest block that fits, the oldest segment among equals. A block much larger than the request is split; a freed
-// block merges with free neighbours. Without a fit a new segment is taken from the device; when the device has none, cached
-// segments are released, a few first, then all, and the device is asked again.
+// In one paragraph: a request is rounded (allocator/size_class.h) and looked up in the free
+// blocks of its stream's small or large pool: the smallest block that fits, the oldest segment
+// among equals. A block much larger than the request is split; a freed block merges with free
+// neighbours. Without a fit a new segment is taken from the device; when the device has none,
+// cached segments are released, a few first, then all, and the device is asked again.
 //
-// An allocator is an object: many configurations live in one process. Lock order is in allocator/caching.c.
+// An allocator is an object: many configurations live in one process. The order of
+// locks is in allocator/core.h.
 #ifndef TIDEMARK_ALLOCATOR_CCA_H
 #define TIDEMARK_ALLOCATOR_CCA_H
 
 #include "allocator/allocator.h"
 
 struct cca_options {
-    // PyTorch's configuration string (PYTORCH_CUDA_ALLOC_CONF), plus keys of our own that start with `x_`. NULL: "".
+    // PyTorch's configuration string (PYTORCH_CUDA_ALLOC_CONF), plus keys of our own that start
+    // with `x_`. NULL: "".
     const char *config;
-    // Memory the allocator may take of each device, as a fraction (0..1); `fraction_set` false: no limit.
+    // Memory the allocator may take of each device, as a fraction (0..1); `fraction_set` false:
+    // no limit.
     double fraction;
     bool fraction_set;
 };
 
-// BASE_INVALID_CONFIG says which key or value is wrong and what would be right; BASE_UNSUPPORTED names a key of PyTorch's
-// whose behaviour this build does not have (never silently ignored).
-enum base_status cca_allocator_create(const struct cca_options *options, struct allocator **allocator) BASE_MUST_USE;
+// BASE_INVALID_CONFIG says which key or value is wrong and what would be right; BASE_UNSUPPORTED
+// names a key of PyTorch's whose behaviour this build does not have (never silently ignored).
+enum base_status cca_allocator_create(const struct cca_options *options,
+                                      struct allocator **allocator) BASE_MUST_USE;
 
 // Checks a configuration string without making an allocator; the same statuses and sentences.
 enum base_status cca_config_check(const char *config) BASE_MUST_USE;
 
-// Replaces the settings at run time, as PyTorch's setter does: max_split_size, rounding, gc threshold and
-// max_non_split_rounding fall back to their defaults first, other keys keep their value.
+// Replaces the settings at run time, as PyTorch's setter does: max_split_size, rounding, gc
+// threshold and max_non_split_rounding fall back to their defaults first, other keys keep their
+// value.
 enum base_status cca_set_config(struct allocator *allocator, const char *config) BASE_MUST_USE;
 
-// torch.cuda.set_per_process_memory_fraction. 1 removes the limit. BASE_INVALID_VALUE outside [0, 1].
-enum base_status cca_set_memory_fraction(struct allocator *allocator, int device, double fraction) BASE_MUST_USE;
-enum base_status cca_memory_fraction(struct allocator *allocator, int device, double *fraction) BASE_MUST_USE;
+// torch.cuda.set_per_process_memory_fraction. 1 removes the limit. BASE_INVALID_VALUE outside [0,
+// 1].
+enum base_status cca_set_memory_fraction(struct allocator *allocator, int device,
+                                         double fraction) BASE_MUST_USE;
+enum base_status cca_memory_fraction(struct allocator *allocator, int device,
+                                     double *fraction) BASE_MUST_USE;
 
-// What a request of SIZE bytes becomes under the settings in force: the block's size, and the size of the segment that would be
-// taken if no cached block fits.
-enum base_status cca_round_size(struct allocator *allocator, size_t size, size_t *rounded, size_t *segment) BASE_MUST_USE;
+// What a request of SIZE bytes becomes under the settings in force: the block's size, and the
+// size of the segment that would be taken if no cached block fits.
+enum base_status cca_round_size(struct allocator *allocator, size_t size, size_t *rounded,
+                                size_t *segment) BASE_MUST_USE;
 
-// The numbers behind an out-of-memory error, bytes; the sentence in base_status_message() prints them PyTorch's way.
+// The numbers behind an out-of-memory error, bytes; the sentence in base_status_message() prints
+// them PyTorch's way.
 struct cca_out_of_memory {
     int device;
-    size_t tried;         // size of the segment asked for, not of the request
-    size_t total, free;   // of the device
-    bool limited;         // a fraction is set
-    size_t allowed;       // then: the bytes it allows
-    size_t allocated;     // by the program, free blocks of private pools included
-    size_t private_free;  // in private pools
-    size_t unallocated;   // reserved - allocated - private
+    size_t tried;        // size of the segment asked for, not of the request
+    size_t total, free;  // of the device
+    bool limited;        // a fraction is set
+    size_t allowed;      // then: the bytes it allows
+    size_t allocated;    // by the program, free blocks of private pools included
+    size_t private_free; // in private pools
+    size_t unallocated;  // reserved - allocated - private
 };
 
 // Called once for each request that fails for want of memory, without locks held.
@@ -57,11 +69,13 @@ struct cca_out_of_memory_observer {
     void (*event)(void *context, const struct cca_out_of_memory *numbers);
     void *context;
 };
-enum base_status cca_set_out_of_memory_observer(struct allocator *allocator,
-                                                const struct cca_out_of_memory_observer *observer) BASE_MUST_USE;
+enum base_status
+cca_set_out_of_memory_observer(struct allocator *allocator,
+                               const struct cca_out_of_memory_observer *observer) BASE_MUST_USE;
 
-// Walks everything and aborts on the first broken invariant: segments are tiled exactly by their blocks, free indices hold
-// what they should, statistics add up. For tests and stress: it takes every lock.
+// Walks everything and aborts on the first broken invariant: segments are tiled exactly by their
+// blocks, free indices hold what they should, statistics add up. For tests and stress: it takes
+// every lock.
 void cca_check(struct allocator *allocator);
 
 #endif

@@ -1,5 +1,5 @@
-// cca_check: a walk over everything that aborts on the first broken invariant. Everything is computed anew from the blocks
-// and compared with what the fast path keeps.
+// cca_check: a walk over everything that aborts on the first broken invariant. Everything is
+// computed anew from the blocks and compared with what the fast path keeps.
 #include "allocator/device.h"
 #include "allocator/pool.h"
 #include "allocator/stream_use.h"
@@ -14,8 +14,8 @@ struct tally {
     uint32_t blocks;
 };
 
-static void check_block(struct cca *cca, const struct cca__pool *pool, uint32_t segment_number, uint32_t number,
-                        struct tally *tally) {
+static void check_block(struct cca *cca, const struct cca__pool *pool, uint32_t segment_number,
+                        uint32_t number, struct tally *tally) {
     const struct cca__block *const block = cca__block_at(cca, number);
     BASE_CHECK_EQ(cca__block_pool(block), pool->number);
     BASE_CHECK_EQ(block->segment, segment_number);
@@ -29,7 +29,8 @@ static void check_block(struct cca *cca, const struct cca__pool *pool, uint32_t 
             ++tally->split_free;
             tally->split_free_bytes += (int64_t)block->size;
         }
-        if (block->next != 0) BASE_CHECK_NE(cca__block_at(cca, block->next)->state, CCA__BLOCK_FREE);
+        if (block->next != 0)
+            BASE_CHECK_NE(cca__block_at(cca, block->next)->state, CCA__BLOCK_FREE);
         return;
     }
     BASE_CHECK(block->state == CCA__BLOCK_ALLOCATED || block->state == CCA__BLOCK_PENDING);
@@ -45,11 +46,13 @@ static void check_block(struct cca *cca, const struct cca__pool *pool, uint32_t 
 }
 
 // The blocks of a segment tile it.
-static void check_segment(struct cca *cca, const struct cca__pool *pool, uint32_t segment_number, struct tally *tally) {
+static void check_segment(struct cca *cca, const struct cca__pool *pool, uint32_t segment_number,
+                          struct tally *tally) {
     const struct cca__segment *const segment = &cca->segments[segment_number];
     uint64_t address = segment->address;
     uint32_t previous = 0;
-    for (uint32_t number = segment->first_block; number != 0; number = cca__block_at(cca, number)->next) {
+    for (uint32_t number = segment->first_block; number != 0;
+         number = cca__block_at(cca, number)->next) {
         const struct cca__block *const block = cca__block_at(cca, number);
         BASE_CHECK_EQ(block->address, address);
         BASE_CHECK_EQ(block->previous, previous);
@@ -66,7 +69,9 @@ static void check_segment(struct cca *cca, const struct cca__pool *pool, uint32_
 static void check_index(struct cca *cca, struct cca__pool *pool, const struct tally *tally) {
     size_t count = 0;
     uint32_t previous = 0;
-    for (uint32_t number = 0; (number = cca__free_index_next(&pool->index, cca->blocks, number)) != 0; previous = number) {
+    for (uint32_t number = 0;
+         (number = cca__free_index_next(&pool->index, cca->blocks, number)) != 0;
+         previous = number) {
         const struct cca__block *const block = cca__block_at(cca, number);
         ++count;
         BASE_CHECK_EQ(block->state, CCA__BLOCK_FREE);
@@ -83,14 +88,16 @@ static void check_ledger(const struct cca__pool *pool, const struct tally *tally
     BASE_CHECK_EQ(cca__ledger_current(ledger, CCA__ACTIVE), tally->active);
     BASE_CHECK_EQ(cca__ledger_current(ledger, CCA__ACTIVE_BYTES), tally->active_bytes);
     BASE_CHECK_EQ(cca__ledger_current(ledger, CCA__ALLOCATION), tally->active - tally->pending);
-    BASE_CHECK_EQ(cca__ledger_current(ledger, CCA__ALLOCATED_BYTES), tally->active_bytes - tally->pending_bytes);
+    BASE_CHECK_EQ(cca__ledger_current(ledger, CCA__ALLOCATED_BYTES),
+                  tally->active_bytes - tally->pending_bytes);
     BASE_CHECK_EQ(cca__ledger_current(ledger, CCA__REQUESTED_BYTES), tally->requested);
     BASE_CHECK_EQ(cca__ledger_current(ledger, CCA__INACTIVE_SPLIT), tally->split_free);
     BASE_CHECK_EQ(cca__ledger_current(ledger, CCA__INACTIVE_SPLIT_BYTES), tally->split_free_bytes);
 }
 
 static void check_pool(struct cca *cca, struct cca__pool *pool, struct tally *tally) {
-    for (uint32_t number = pool->stream->first_segment; number != 0; number = cca->segments[number].next)
+    for (uint32_t number = pool->stream->first_segment; number != 0;
+         number = cca->segments[number].next)
         if (cca->segments[number].pool == pool->number) check_segment(cca, pool, number, tally);
     check_index(cca, pool, tally);
     check_ledger(pool, tally);
@@ -109,7 +116,8 @@ static void check_limits(const struct cca__device *device) {
 
 static uint64_t check_queue(struct cca *cca, const struct cca__event_queue *queue) {
     for (size_t index = 0; index < queue->count; ++index) {
-        const uint32_t number = queue->entries[(queue->first + index) & (queue->capacity - 1)].block;
+        const uint32_t number =
+            queue->entries[(queue->first + index) & (queue->capacity - 1)].block;
         BASE_CHECK_EQ(cca__block_at(cca, number)->state, CCA__BLOCK_PENDING);
         BASE_CHECK_NE(cca__block_at(cca, number)->uses, 0);
     }
@@ -122,7 +130,9 @@ static void check_device(struct cca *cca, struct cca__device *device) {
     for (size_t index = 0; index < device->stream_count; ++index) {
         struct cca__stream *const stream = device->by_handle[index];
         uint32_t blocks = 0;
-        if (index > 0) BASE_CHECK_LT((uintptr_t)device->by_handle[index - 1]->handle, (uintptr_t)stream->handle);
+        if (index > 0)
+            BASE_CHECK_LT((uintptr_t)device->by_handle[index - 1]->handle,
+                          (uintptr_t)stream->handle);
         for (int kind = 0; kind < 2; ++kind) {
             struct tally tally = {0};
             check_pool(cca, &stream->pools[kind], &tally);
@@ -133,14 +143,17 @@ static void check_device(struct cca *cca, struct cca__device *device) {
         BASE_CHECK_EQ(blocks, stream->unused_blocks.live);
         pending_events += check_queue(cca, &stream->queue);
     }
-    BASE_CHECK_EQ(pending_events, atomic_load_explicit(&device->pending_events, memory_order_relaxed));
+    BASE_CHECK_EQ(pending_events,
+                  atomic_load_explicit(&device->pending_events, memory_order_relaxed));
     check_limits(device);
-    const int kinds[2] = {[CCA__POOL_SMALL] = ALLOCATOR_STAT_SMALL_POOL, [CCA__POOL_LARGE] = ALLOCATOR_STAT_LARGE_POOL};
+    const int kinds[2] = {[CCA__POOL_SMALL] = ALLOCATOR_STAT_SMALL_POOL,
+                          [CCA__POOL_LARGE] = ALLOCATOR_STAT_LARGE_POOL};
     for (int kind = 0; kind < 2; ++kind) {
         BASE_CHECK_EQ(device->segment[kinds[kind]].current, pools[kind].segments);
         BASE_CHECK_EQ(device->reserved[kinds[kind]].current, pools[kind].segment_bytes);
     }
-    BASE_CHECK_EQ(device->reserved[ALLOCATOR_STAT_ALL].current, pools[0].segment_bytes + pools[1].segment_bytes);
+    BASE_CHECK_EQ(device->reserved[ALLOCATOR_STAT_ALL].current,
+                  pools[0].segment_bytes + pools[1].segment_bytes);
     // More while another thread is in cudaMalloc with release_lock_on_cudamalloc.
     BASE_CHECK_GE(device->reserved_bytes, (size_t)device->reserved[ALLOCATOR_STAT_ALL].current);
 }
@@ -148,7 +161,8 @@ static void check_device(struct cca *cca, struct cca__device *device) {
 void cca_check(struct allocator *allocator) {
     struct cca *const cca = cca__of(allocator);
     for (int ordinal = 0; ordinal < CCA__DEVICES_MAX; ++ordinal) {
-        struct cca__device *const device = atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
+        struct cca__device *const device =
+            atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
         if (device == NULL) continue;
         cca__lock_take(&device->growth_lock);
         cca__lock_take(&device->events_lock);

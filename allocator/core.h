@@ -8,12 +8,13 @@
 //
 // Locks, in the order in which they are taken:
 //     1. settings_lock    cca: one change of settings, one new device or pool number at a time
-//     2. growth_lock      device: taking and returning segments, running out of memory, snapshots, new streams
+//     2. growth_lock      device: segments taken and returned, out of memory, snapshots
 //     3. events_lock      device: the queues of events, the pool of events
 //     4. stream.lock      both pools of one stream; several of one device in order of creation
-//     5. leaves           arenas, page table levels, strays, tally_lock: nothing is taken under them
-// A cache hit takes its stream's lock, and the events lock first if some block of the device waits for events. No device
-// call is made under a stream's lock; under the events lock only queries and records of events.
+//     5. leaves           arenas, page table, tally_lock: nothing is taken under them
+// A cache hit takes its stream's lock, and the events lock first if some block of the device
+// waits for events. No device call is made under a stream's lock; under the events lock only
+// queries and records of events.
 #ifndef TIDEMARK_ALLOCATOR_CORE_H
 #define TIDEMARK_ALLOCATOR_CORE_H
 
@@ -27,9 +28,9 @@
 #include "allocator/stats.h"
 
 #define CCA__DEVICES_MAX 64
-#define CCA__POOLS_MAX 65536 // two a stream; number 0 is none
-#define CCA__POOL_SMALL 0
-#define CCA__POOL_LARGE 1
+#define CCA__POOLS_MAX   65536 // two a stream; number 0 is none
+#define CCA__POOL_SMALL  0
+#define CCA__POOL_LARGE  1
 
 // The blocks of one stream of one kind. Guarded by the stream's lock.
 struct cca__pool {
@@ -43,7 +44,7 @@ struct cca__pool {
 // Memory that one device call gave. Guarded by the stream's lock.
 struct cca__segment {
     uint64_t address, size;
-    uint64_t registration;   // rises with each new segment of the allocator
+    uint64_t registration; // rises with each new segment of the allocator
     uint32_t first_block;
     uint32_t previous, next; // the stream's segments, in no order
     uint32_t directory;      // of the page table, for a small segment; 0
@@ -55,7 +56,7 @@ struct cca__event_queue {
     struct cca__queued_event {
         cudaEvent_t event;
         uint32_t block;
-    } *entries; // a ring
+    } *entries;                   // a ring
     size_t first, count, capacity; // capacity: a power of two, or 0
     uint64_t popped;               // entries taken out since the start
 };
@@ -68,7 +69,8 @@ struct cca__stream {
     struct cca__block_cache unused_blocks;
     uint32_t first_segment;
     int64_t family_limit[CCA__FAMILY_COUNT][ALLOCATOR_STAT_KIND_COUNT];
-    struct cca__stream *created_next; // the device's streams in order of creation; set under all their locks
+    // The device's streams in order of creation; set under all their locks
+    struct cca__stream *created_next;
     // Never changes.
     struct cca__device *device;
     cudaStream_t handle;
@@ -76,8 +78,8 @@ struct cca__stream {
     struct cca__event_queue queue;
 };
 
-// Streams by handle: read without a lock, replaced by a larger copy when full. Old copies live as long as the device, since a
-// reader may still be in one.
+// Streams by handle: read without a lock, replaced by a larger copy when full. Old copies live as
+// long as the device, since a reader may still be in one.
 struct cca__stream_table {
     struct cca__stream_table *older;
     size_t capacity; // a power of two
@@ -87,28 +89,34 @@ struct cca__stream_table {
 struct cca__device {
     struct cca *owner;
     int ordinal;
-    size_t total_bytes; // of the device
+    size_t total_bytes;                // of the device
     struct cca__stream *first_created; // set once, before any hit
-    // Streams in order of their handles, in which PyTorch walks its sets. Written under growth_lock and events_lock.
+    // Streams in order of their handles, in which PyTorch walks its sets. Written under
+    // growth_lock and events_lock.
     struct cca__stream **by_handle;
     size_t stream_count, stream_capacity;
     _Atomic(struct cca__stream_table *) stream_table; // written under growth_lock
-    bool counts_requests; // gc may run: a fraction and a threshold are set. Written under the locks of all streams
+    // Whether gc may run: a fraction and a threshold are set. Written under the locks of all streams
+    bool counts_requests;
 
     struct cca__lock growth_lock; // guards, to the next mark:
-    size_t reserved_bytes;        // what counts against the fraction, a segment that is being taken included
+    // What counts against the fraction, a segment that is being taken included
+    size_t reserved_bytes;
     size_t allowed_bytes;
     bool limited;
     struct allocator_stat segment[ALLOCATOR_STAT_KIND_COUNT], reserved[ALLOCATOR_STAT_KIND_COUNT];
     struct allocator_stat oversize_segments;
     int64_t num_alloc_retries, num_ooms, num_sync_all_streams, num_device_alloc, num_device_free;
 
-    // Searches in the large pool while gc may run, over all streams: the clock of garbage collection.
+    // Searches in the large pool while gc may run, over all streams: the clock of garbage
+    // collection.
     _Atomic uint32_t large_searches;
 
-    // Guarded by the stream's lock while the device has one stream, else by the locks of all streams.
+    // Guarded by the stream's lock while the device has one stream, else by the locks of all
+    // streams.
     int64_t peak[CCA__FAMILY_COUNT][ALLOCATOR_STAT_KIND_COUNT];
-    // Values of the counters when accumulated statistics were last reset. Guarded by the locks of all streams.
+    // Values of the counters when accumulated statistics were last reset. Guarded by the locks of
+    // all streams.
     int64_t allocated_base[CCA__FAMILY_COUNT][ALLOCATOR_STAT_KIND_COUNT];
     int64_t freed_base[CCA__FAMILY_COUNT][ALLOCATOR_STAT_KIND_COUNT];
 
@@ -124,7 +132,8 @@ struct cca__device {
 struct cca {
     struct allocator interface; // first: the interface points to it
     struct allocator_observer observer;
-    // Written under settings_lock and all locks of all devices; whoever holds any of these may read.
+    // Written under settings_lock and all locks of all devices; whoever holds any of these may
+    // read.
     struct cca__config config;
     struct cca__page_table page_table;
     struct cca__block *blocks; // block_chunks' items
@@ -133,8 +142,8 @@ struct cca {
     _Atomic(struct cca__device *) devices[CCA__DEVICES_MAX];
 
     struct cca__lock settings_lock;
-    uint32_t pool_count; // numbers used, 0 included; guarded by settings_lock
-    double fraction;     // what a new device starts with; 1: no limit
+    uint32_t pool_count;                // numbers used, 0 included; guarded by settings_lock
+    double fraction;                    // what a new device starts with; 1: no limit
     int64_t max_split_size_at_creation; // as statistics show it
     struct cca_out_of_memory_observer out_of_memory_observer;
 
@@ -142,9 +151,13 @@ struct cca {
     _Atomic uint64_t registration;
 };
 
-static inline struct cca *cca__of(struct allocator *allocator) { return (struct cca *)(void *)allocator; }
+static inline struct cca *cca__of(struct allocator *allocator) {
+    return (struct cca *)(void *)allocator;
+}
 
-static inline struct cca__block *cca__block_at(const struct cca *cca, uint32_t number) { return &cca->blocks[number]; }
+static inline struct cca__block *cca__block_at(const struct cca *cca, uint32_t number) {
+    return &cca->blocks[number];
+}
 
 static inline int cca__pool_kind(const struct cca__pool *pool) {
     return pool->is_small ? ALLOCATOR_STAT_SMALL_POOL : ALLOCATOR_STAT_LARGE_POOL;
@@ -152,7 +165,8 @@ static inline int cca__pool_kind(const struct cca__pool *pool) {
 
 // Tells the observer, if there is one.
 static inline void cca__observe(const struct cca *cca, const struct allocator_event *event) {
-    if (__builtin_expect(cca->observer.event != NULL, 0)) cca->observer.event(cca->observer.context, event);
+    if (__builtin_expect(cca->observer.event != NULL, 0))
+        cca->observer.event(cca->observer.context, event);
 }
 
 #endif

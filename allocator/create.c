@@ -19,13 +19,15 @@ enum base_status allocator_create(const char *text, double fraction, struct allo
     const char *config = after(whole, "x_allocator:direct");
     if (config != NULL) {
         if (config[0] != '\0')
-            return base_status_set(BASE_INVALID_CONFIG, "'%s': the direct allocator has no settings, but '%s' follows", whole,
-                                   config);
+            return base_status_set(BASE_INVALID_CONFIG,
+                                   "'%s': the direct allocator has no settings, but '%s' follows",
+                                   whole, config);
         return direct_allocator_create(allocator);
     }
     config = after(whole, "x_allocator:caching");
     if (config == NULL && strncmp(whole, "x_allocator:", strlen("x_allocator:")) == 0)
-        return base_status_set(BASE_INVALID_CONFIG, "'%s': x_allocator is caching or direct", whole);
+        return base_status_set(BASE_INVALID_CONFIG, "'%s': x_allocator is caching or direct",
+                               whole);
     return cca_allocator_create(
         &(struct cca_options){
             .config = config != NULL ? config : whole,

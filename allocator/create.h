@@ -1,15 +1,18 @@
 // Any allocator from one text, as every program's --config takes it.
 //
-//     "max_split_size_mb:128"      the caching allocator with that configuration ("" for its defaults)
-//     "x_allocator:direct"         cudaMalloc and cudaFree
+//     "max_split_size_mb:128"   the caching allocator with that configuration ("": its defaults)
+//     "x_allocator:direct"      cudaMalloc and cudaFree
 //
-// `x_allocator:caching` may stand first too; the rest of the text is that allocator's own configuration.
+// `x_allocator:caching` may stand first too; the rest of the text is that allocator's own
+// configuration.
 #ifndef TIDEMARK_ALLOCATOR_CREATE_H
 #define TIDEMARK_ALLOCATOR_CREATE_H
 
 #include "allocator/allocator.h"
 
-// FRACTION outside [0, 1): no limit. BASE_INVALID_CONFIG names an unknown allocator and those there are.
-enum base_status allocator_create(const char *text, double fraction, struct allocator **allocator) BASE_MUST_USE;
+// FRACTION outside [0, 1): no limit. BASE_INVALID_CONFIG names an unknown allocator and those
+// there are.
+enum base_status allocator_create(const char *text, double fraction,
+                                  struct allocator **allocator) BASE_MUST_USE;
 
 #endif

@@ -1,5 +1,6 @@
-// Making of devices and streams: see device.h. A stream that was met once stays until the allocator is destroyed: its blocks
-// are its own, and its handle may be used again by the program.
+// Making of devices and streams: see device.h. A stream that was met once stays until the
+// allocator is destroyed: its blocks are its own, and its handle may be used again by the
+// program.
 #include "allocator/device.h"
 
 #include <math.h>
@@ -17,7 +18,8 @@ enum base_status cca__cuda_failed(cudaError_t error, const char *format, ...) {
     vsnprintf(call, sizeof call, format, arguments);
     va_end(arguments);
     (void)cudaGetLastError();
-    return base_status_set(BASE_CUDA, "CUDA error: %s (%s) from %s", cudaGetErrorString(error), cudaGetErrorName(error), call);
+    return base_status_set(BASE_CUDA, "CUDA error: %s (%s) from %s", cudaGetErrorString(error),
+                           cudaGetErrorName(error), call);
 }
 
 enum base_status cca__device_scope_begin(struct cca__device_scope *scope, int ordinal) {
@@ -30,16 +32,20 @@ enum base_status cca__device_scope_begin(struct cca__device_scope *scope, int or
 }
 
 void cca__device_scope_end(const struct cca__device_scope *scope) {
-    // It was current before; if it cannot be made so again, the device is lost and the next call says it.
-    if (scope->previous != scope->ordinal && cudaSetDevice(scope->previous) != cudaSuccess) (void)cudaGetLastError();
+    // It was current before; if it cannot be made so again, the device is lost and the next call
+    // says it.
+    if (scope->previous != scope->ordinal && cudaSetDevice(scope->previous) != cudaSuccess)
+        (void)cudaGetLastError();
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Streams.
 
 void cca__streams_lock_all(struct cca__device *device) {
-    // A stream is appended under the locks of all others, so whoever holds the last one sees the end.
-    for (struct cca__stream *stream = device->first_created; stream != NULL; stream = stream->created_next)
+    // A stream is appended under the locks of all others, so whoever holds the last one sees the
+    // end.
+    for (struct cca__stream *stream = device->first_created; stream != NULL;
+         stream = stream->created_next)
         cca__lock_take(&stream->lock);
 }
 
@@ -51,26 +57,33 @@ void cca__streams_unlock_all(struct cca__device *device) {
 }
 
 static struct cca__stream_table *stream_table_make(size_t capacity) {
-    struct cca__stream_table *const table = calloc(1, sizeof *table + capacity * sizeof table->slots[0]);
+    struct cca__stream_table *const table =
+        calloc(1, sizeof *table + capacity * sizeof table->slots[0]);
     if (table != NULL) table->capacity = capacity;
     return table;
 }
 
 static void stream_table_insert(struct cca__stream_table *table, struct cca__stream *stream) {
     size_t place = cca__stream_place(stream->handle, table->capacity);
-    while (atomic_load_explicit(&table->slots[place], memory_order_relaxed) != NULL) place = (place + 1) & (table->capacity - 1);
-    atomic_store_explicit(&table->slots[place], stream, memory_order_release); // pairs with cca__stream_get
+    while (atomic_load_explicit(&table->slots[place], memory_order_relaxed) != NULL)
+        place = (place + 1) & (table->capacity - 1);
+    atomic_store_explicit(&table->slots[place], stream,
+                          memory_order_release); // pairs with cca__stream_get
 }
 
 // Room for one more, so that publishing cannot fail.
 static enum base_status stream_table_reserve(struct cca__device *device) {
-    struct cca__stream_table *const table = atomic_load_explicit(&device->stream_table, memory_order_relaxed);
+    struct cca__stream_table *const table =
+        atomic_load_explicit(&device->stream_table, memory_order_relaxed);
     if (2 * (device->stream_count + 1) <= table->capacity) return BASE_OK;
     struct cca__stream_table *const larger = stream_table_make(2 * table->capacity);
-    if (larger == NULL) return base_status_set(BASE_HOST_MEMORY, "out of host memory for a table of streams");
-    for (size_t index = 0; index < device->stream_count; ++index) stream_table_insert(larger, device->by_handle[index]);
+    if (larger == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "out of host memory for a table of streams");
+    for (size_t index = 0; index < device->stream_count; ++index)
+        stream_table_insert(larger, device->by_handle[index]);
     larger->older = table;
-    atomic_store_explicit(&device->stream_table, larger, memory_order_release); // pairs with cca__stream_get
+    atomic_store_explicit(&device->stream_table, larger,
+                          memory_order_release); // pairs with cca__stream_get
     return BASE_OK;
 }
 
@@ -84,7 +97,8 @@ static void stream_destroy(struct cca__stream *stream) {
 }
 
 // A stream that nobody else can see yet.
-static enum base_status stream_init(struct cca__device *device, cudaStream_t handle, struct cca__stream **made) {
+static enum base_status stream_init(struct cca__device *device, cudaStream_t handle,
+                                    struct cca__stream **made) {
     // Streams start on lines of their own, so that threads on different streams do not share one.
     struct cca__stream *const stream = aligned_alloc(128, (sizeof *stream + 127) / 128 * 128);
     if (stream == NULL) return base_status_set(BASE_HOST_MEMORY, "out of host memory for a stream");
@@ -110,8 +124,10 @@ static enum base_status stream_init(struct cca__device *device, cudaStream_t han
 static enum base_status reserve_by_handle(struct cca__device *device) {
     if (device->stream_count < device->stream_capacity) return BASE_OK;
     const size_t capacity = device->stream_capacity == 0 ? 8 : 2 * device->stream_capacity;
-    struct cca__stream **const by_handle = realloc(device->by_handle, capacity * sizeof(struct cca__stream *));
-    if (by_handle == NULL) return base_status_set(BASE_HOST_MEMORY, "out of host memory for %zu streams", capacity);
+    struct cca__stream **const by_handle =
+        realloc(device->by_handle, capacity * sizeof(struct cca__stream *));
+    if (by_handle == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "out of host memory for %zu streams", capacity);
     device->by_handle = by_handle;
     device->stream_capacity = capacity;
     return BASE_OK;
@@ -119,7 +135,8 @@ static enum base_status reserve_by_handle(struct cca__device *device) {
 
 static void insert_by_handle(struct cca__device *device, struct cca__stream *stream) {
     size_t place = device->stream_count++;
-    for (; place > 0 && (uintptr_t)device->by_handle[place - 1]->handle > (uintptr_t)stream->handle; --place)
+    for (; place > 0 && (uintptr_t)device->by_handle[place - 1]->handle > (uintptr_t)stream->handle;
+         --place)
         device->by_handle[place] = device->by_handle[place - 1];
     device->by_handle[place] = stream;
 }
@@ -147,12 +164,14 @@ static struct cca__stream *find_by_handle(const struct cca__device *device, cuda
     return NULL;
 }
 
-static enum base_status add_stream_locked(struct cca__device *device, cudaStream_t handle, struct cca__stream **stream) {
+static enum base_status add_stream_locked(struct cca__device *device, cudaStream_t handle,
+                                          struct cca__stream **stream) {
     struct cca *const cca = device->owner;
     *stream = find_by_handle(device, handle);
     if (*stream != NULL) return BASE_OK; // another thread was first
     if (cca->pool_count + 2 > CCA__POOLS_MAX)
-        return base_status_set(BASE_LIMIT, "more than %d streams in one allocator", CCA__POOLS_MAX / 2 - 1);
+        return base_status_set(BASE_LIMIT, "more than %d streams in one allocator",
+                               CCA__POOLS_MAX / 2 - 1);
     enum base_status status = stream_table_reserve(device);
     if (status == BASE_OK) status = reserve_by_handle(device);
     if (status == BASE_OK) status = stream_init(device, handle, stream);
@@ -160,7 +179,8 @@ static enum base_status add_stream_locked(struct cca__device *device, cudaStream
     for (int index = 0; index < 2; ++index) {
         struct cca__pool *const pool = &(*stream)->pools[index];
         pool->number = (uint16_t)cca->pool_count++;
-        atomic_store_explicit(&cca->pools[pool->number], pool, memory_order_release); // pairs with cca__pool_at
+        atomic_store_explicit(&cca->pools[pool->number], pool,
+                              memory_order_release); // pairs with cca__pool_at
     }
     // It can be found, and so be used, only when it is on all lists.
     append_created(device, *stream);
@@ -169,7 +189,8 @@ static enum base_status add_stream_locked(struct cca__device *device, cudaStream
     return BASE_OK;
 }
 
-enum base_status cca__stream_make(struct cca__device *device, cudaStream_t handle, struct cca__stream **stream) {
+enum base_status cca__stream_make(struct cca__device *device, cudaStream_t handle,
+                                  struct cca__stream **stream) {
     struct cca__stream *made = NULL;
     cca__lock_take(&device->owner->settings_lock);
     cca__lock_take(&device->growth_lock);
@@ -182,25 +203,29 @@ enum base_status cca__stream_make(struct cca__device *device, cudaStream_t handl
     return status;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Devices.
 
 void cca__device_update_settings_locked(struct cca__device *device) {
-    device->counts_requests = device->limited && device->owner->config.garbage_collection_threshold > 0.0;
+    device->counts_requests =
+        device->limited && device->owner->config.garbage_collection_threshold > 0.0;
 }
 
 void cca__device_set_fraction_locked(struct cca__device *device, double fraction) {
     device->limited = fraction < 1.0;
-    device->allowed_bytes = device->limited ? (size_t)round(fraction * (double)device->total_bytes) : 0;
+    device->allowed_bytes =
+        device->limited ? (size_t)round(fraction * (double)device->total_bytes) : 0;
     cca__device_update_settings_locked(device);
 }
 
 static void device_free(struct cca__device *device) {
-    for (struct cca__stream_table *table = atomic_load(&device->stream_table), *older; table != NULL; table = older) {
+    for (struct cca__stream_table *table = atomic_load(&device->stream_table), *older;
+         table != NULL; table = older) {
         older = table->older;
         free(table);
     }
-    for (size_t index = 0; index < device->stream_count; ++index) stream_destroy(device->by_handle[index]);
+    for (size_t index = 0; index < device->stream_count; ++index)
+        stream_destroy(device->by_handle[index]);
     free(device->by_handle);
     free(device->spare_events);
     cca__lock_deinit(&device->growth_lock);
@@ -222,7 +247,8 @@ static enum base_status device_init(struct cca *cca, int ordinal, struct cca__de
     size_t free_bytes, total_bytes;
     error = cudaMemGetInfo(&free_bytes, &total_bytes);
     cca__device_scope_end(&scope);
-    if (error != cudaSuccess) return cca__cuda_failed(error, "cudaMemGetInfo on device %d", ordinal);
+    if (error != cudaSuccess)
+        return cca__cuda_failed(error, "cudaMemGetInfo on device %d", ordinal);
 
     struct cca__device *const device = calloc(1, sizeof *device);
     struct cca__stream_table *const table = stream_table_make(STREAM_TABLE_CAPACITY_FIRST);
@@ -251,7 +277,8 @@ enum base_status cca__device_make(struct cca *cca, int ordinal, struct cca__devi
     if (made == NULL) {
         status = device_init(cca, ordinal, &made);
         if (status == BASE_OK)
-            atomic_store_explicit(&cca->devices[ordinal], made, memory_order_release); // pairs with cca__device_get
+            atomic_store_explicit(&cca->devices[ordinal], made,
+                                  memory_order_release); // pairs with cca__device_get
     }
     cca__lock_release(&cca->settings_lock);
     if (status == BASE_OK) *device = made;
@@ -265,11 +292,15 @@ void cca__device_destroy(struct cca__device *device) {
     for (size_t index = 0; index < device->stream_count; ++index) {
         struct cca__stream *const stream = device->by_handle[index];
         for (size_t entry = 0; entry < stream->queue.count; ++entry)
-            (void)cudaEventDestroy(stream->queue.entries[(stream->queue.first + entry) % stream->queue.capacity].event);
-        for (uint32_t number = stream->first_segment; number != 0; number = device->owner->segments[number].next)
+            (void)cudaEventDestroy(
+                stream->queue.entries[(stream->queue.first + entry) % stream->queue.capacity]
+                    .event);
+        for (uint32_t number = stream->first_segment; number != 0;
+             number = device->owner->segments[number].next)
             (void)cudaFree((void *)(uintptr_t)device->owner->segments[number].address);
     }
-    for (size_t index = 0; index < device->spare_event_count; ++index) (void)cudaEventDestroy(device->spare_events[index]);
+    for (size_t index = 0; index < device->spare_event_count; ++index)
+        (void)cudaEventDestroy(device->spare_events[index]);
     if (is_current) cca__device_scope_end(&scope);
     (void)cudaGetLastError();
     device_free(device);

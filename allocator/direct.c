@@ -1,4 +1,5 @@
-// See direct.h. One lock guards the counters and the table of live pointers; no device call is made under it.
+// See direct.h. One lock guards the counters and the table of live pointers; no device call is
+// made under it.
 #include "allocator/direct.h"
 
 #include "allocator/lock.h"
@@ -31,12 +32,15 @@ struct direct_block {
     int device;
 };
 
-static struct direct *direct_of(struct allocator *allocator) { return (struct direct *)(void *)allocator; }
+static struct direct *direct_of(struct allocator *allocator) {
+    return (struct direct *)(void *)allocator;
+}
 
-static void observe(const struct direct *direct, enum allocator_action action, const struct direct_block *block) {
+static void observe(const struct direct *direct, enum allocator_action action,
+                    const struct direct_block *block) {
     if (direct->observer.event == NULL) return;
-    const bool is_block =
-        action == ALLOCATOR_ALLOC || action == ALLOCATOR_FREE_REQUESTED || action == ALLOCATOR_FREE_COMPLETED;
+    const bool is_block = action == ALLOCATOR_ALLOC || action == ALLOCATOR_FREE_REQUESTED ||
+                          action == ALLOCATOR_FREE_COMPLETED;
     direct->observer.event(direct->observer.context, &(struct allocator_event){
                                                          .action = action,
                                                          .device = block->device,
@@ -71,7 +75,8 @@ static enum base_status check_device(int device) {
         return base_status_set(BASE_CUDA, "cudaGetDeviceCount failed: %s", cudaGetErrorName(error));
     }
     if (device >= 0 && device < count && device < DEVICES_MAX) return BASE_OK;
-    return base_status_set(BASE_INVALID_VALUE, "device %d: there are devices 0 to %d", device, count - 1);
+    return base_status_set(BASE_INVALID_VALUE, "device %d: there are devices 0 to %d", device,
+                           count - 1);
 }
 
 // Calls cudaMalloc or cudaFree with DEVICE current; and cudaMemGetInfo if memory is out.
@@ -86,24 +91,28 @@ static cudaError_t malloc_on_device(struct device_call *call) {
     const cudaError_t error = cudaMalloc(&call->memory, call->size);
     if (error == cudaErrorMemoryAllocation) {
         (void)cudaGetLastError();
-        if (cudaMemGetInfo(&call->free_bytes, &call->total_bytes) != cudaSuccess) (void)cudaGetLastError();
+        if (cudaMemGetInfo(&call->free_bytes, &call->total_bytes) != cudaSuccess)
+            (void)cudaGetLastError();
     }
     return error;
 }
 
 static cudaError_t free_on_device(struct device_call *call) { return cudaFree(call->memory); }
 
-static cudaError_t call_on_device(cudaError_t (*body)(struct device_call *), struct device_call *call) {
+static cudaError_t call_on_device(cudaError_t (*body)(struct device_call *),
+                                  struct device_call *call) {
     int previous;
     cudaError_t error = cudaGetDevice(&previous);
     if (error == cudaSuccess && previous != call->device) error = cudaSetDevice(call->device);
     if (error != cudaSuccess) return error;
     error = body(call);
-    if (previous != call->device && cudaSetDevice(previous) != cudaSuccess) (void)cudaGetLastError();
+    if (previous != call->device && cudaSetDevice(previous) != cudaSuccess)
+        (void)cudaGetLastError();
     return error;
 }
 
-static enum base_status out_of_memory(struct direct *direct, const struct device_call *call, cudaStream_t stream) {
+static enum base_status out_of_memory(struct direct *direct, const struct device_call *call,
+                                      cudaStream_t stream) {
     cca__lock_take(&direct->lock);
     ++direct->stats[call->device].num_ooms;
     if (direct->observer.event != NULL)
@@ -116,7 +125,8 @@ static enum base_status out_of_memory(struct direct *direct, const struct device
                                                          });
     cca__lock_release(&direct->lock);
     return base_status_set(BASE_OUT_OF_MEMORY,
-                           "out of device memory: cudaMalloc of %zu bytes on device %d, of whose %zu bytes %zu are free",
+                           "out of device memory: cudaMalloc of %zu bytes on device %d, of whose "
+                           "%zu bytes %zu are free",
                            call->size, call->device, call->total_bytes, call->free_bytes);
 }
 
@@ -137,8 +147,8 @@ static void unlink_block(struct direct *direct, struct direct_block *block) {
     --direct->block_count;
 }
 
-static enum base_status direct_malloc(struct allocator *allocator, int device, size_t size, cudaStream_t stream,
-                                      void **pointer) {
+static enum base_status direct_malloc(struct allocator *allocator, int device, size_t size,
+                                      cudaStream_t stream, void **pointer) {
     struct direct *const direct = direct_of(allocator);
     if (size == 0) {
         *pointer = NULL;
@@ -157,12 +167,14 @@ static enum base_status direct_malloc(struct allocator *allocator, int device, s
     if (error != cudaSuccess) {
         free(block);
         (void)cudaGetLastError();
-        return base_status_set(BASE_CUDA, "cudaMalloc of %zu bytes on device %d failed: %s (%s)", size, device,
-                               cudaGetErrorName(error), cudaGetErrorString(error));
+        return base_status_set(BASE_CUDA, "cudaMalloc of %zu bytes on device %d failed: %s (%s)",
+                               size, device, cudaGetErrorName(error), cudaGetErrorString(error));
     }
-    *block = (struct direct_block){.address = call.memory, .size = size, .stream = stream, .device = device};
+    *block = (struct direct_block){
+        .address = call.memory, .size = size, .stream = stream, .device = device};
     cca__lock_take(&direct->lock);
-    status = base_address_map_set(&direct->blocks, (uint64_t)(uintptr_t)block->address, (uint64_t)(uintptr_t)block);
+    status = base_address_map_set(&direct->blocks, (uint64_t)(uintptr_t)block->address,
+                                  (uint64_t)(uintptr_t)block);
     if (status == BASE_OK) {
         link_block(direct, block);
         count_block(&direct->stats[device], 1, size);
@@ -181,10 +193,13 @@ static enum base_status direct_malloc(struct allocator *allocator, int device, s
 
 static enum base_status invalid_pointer(const void *pointer) {
     return base_status_set(BASE_INVALID_POINTER,
-                           "invalid device pointer: %p: it is not what allocator_malloc returned, or it was freed already", pointer);
+                           "invalid device pointer: %p: it is not what allocator_malloc returned, "
+                           "or it was freed already",
+                           pointer);
 }
 
-// The block leaves the books before cudaFree, so that a second free is refused and the address may be given out again at once.
+// The block leaves the books before cudaFree, so that a second free is refused and the address
+// may be given out again at once.
 static enum base_status direct_free(struct allocator *allocator, void *pointer) {
     struct direct *const direct = direct_of(allocator);
     uint64_t value;
@@ -207,17 +222,20 @@ static enum base_status direct_free(struct allocator *allocator, void *pointer) 
     free(block);
     if (error == cudaSuccess) return BASE_OK;
     (void)cudaGetLastError();
-    return base_status_set(BASE_CUDA, "cudaFree of %zu bytes at %p on device %d failed: %s (%s); the memory is lost", size, pointer,
-                           call.device, cudaGetErrorName(error), cudaGetErrorString(error));
+    return base_status_set(
+        BASE_CUDA, "cudaFree of %zu bytes at %p on device %d failed: %s (%s); the memory is lost",
+        size, pointer, call.device, cudaGetErrorName(error), cudaGetErrorString(error));
 }
 
-static enum base_status direct_record_stream(struct allocator *allocator, void *pointer, cudaStream_t stream) {
+static enum base_status direct_record_stream(struct allocator *allocator, void *pointer,
+                                             cudaStream_t stream) {
     struct direct *const direct = direct_of(allocator);
     uint64_t value;
     (void)stream; // cudaFree waits for all streams
     if (pointer == NULL) return BASE_OK;
     cca__lock_take(&direct->lock);
-    const bool is_live = base_address_map_get(&direct->blocks, (uint64_t)(uintptr_t)pointer, &value);
+    const bool is_live =
+        base_address_map_get(&direct->blocks, (uint64_t)(uintptr_t)pointer, &value);
     cca__lock_release(&direct->lock);
     return is_live ? BASE_OK : invalid_pointer(pointer);
 }
@@ -227,7 +245,8 @@ static enum base_status direct_empty_cache(struct allocator *allocator) {
     return BASE_OK;
 }
 
-static enum base_status direct_base_allocation(struct allocator *allocator, const void *pointer, void **base, size_t *size) {
+static enum base_status direct_base_allocation(struct allocator *allocator, const void *pointer,
+                                               void **base, size_t *size) {
     struct direct *const direct = direct_of(allocator);
     uint64_t value;
     enum base_status status = BASE_OK;
@@ -248,7 +267,8 @@ static cudaError_t info_on_device(struct device_call *call) {
     return cudaMemGetInfo(&call->free_bytes, &call->total_bytes);
 }
 
-static enum base_status direct_largest_block(struct allocator *allocator, int device, size_t *size) {
+static enum base_status direct_largest_block(struct allocator *allocator, int device,
+                                             size_t *size) {
     (void)allocator;
     enum base_status status = check_device(device);
     if (status != BASE_OK) return status;
@@ -256,13 +276,15 @@ static enum base_status direct_largest_block(struct allocator *allocator, int de
     const cudaError_t error = call_on_device(info_on_device, &call);
     if (error != cudaSuccess) {
         (void)cudaGetLastError();
-        return base_status_set(BASE_CUDA, "cudaMemGetInfo on device %d failed: %s", device, cudaGetErrorName(error));
+        return base_status_set(BASE_CUDA, "cudaMemGetInfo on device %d failed: %s", device,
+                               cudaGetErrorName(error));
     }
     *size = call.free_bytes;
     return BASE_OK;
 }
 
-static enum base_status direct_stats(struct allocator *allocator, int device, struct allocator_stats *stats) {
+static enum base_status direct_stats(struct allocator *allocator, int device,
+                                     struct allocator_stats *stats) {
     struct direct *const direct = direct_of(allocator);
     const enum base_status status = check_device(device);
     if (status != BASE_OK) return status;
@@ -308,10 +330,12 @@ static enum base_status direct_reset_accumulated_stats(struct allocator *allocat
 static int compare_segments(const void *a, const void *b) {
     const struct allocator_snapshot_segment *const x = a, *const y = b;
     if (x->device != y->device) return x->device < y->device ? -1 : 1;
-    return ((uintptr_t)x->address > (uintptr_t)y->address) - ((uintptr_t)x->address < (uintptr_t)y->address);
+    return ((uintptr_t)x->address > (uintptr_t)y->address) -
+           ((uintptr_t)x->address < (uintptr_t)y->address);
 }
 
-static enum base_status direct_snapshot(struct allocator *allocator, struct allocator_snapshot *snapshot) {
+static enum base_status direct_snapshot(struct allocator *allocator,
+                                        struct allocator_snapshot *snapshot) {
     struct direct *const direct = direct_of(allocator);
     struct allocator_snapshot copy = {0};
     cca__lock_take(&direct->lock);
@@ -319,7 +343,8 @@ static enum base_status direct_snapshot(struct allocator *allocator, struct allo
     copy.segments = calloc(count + 1, sizeof *copy.segments);
     copy.blocks = calloc(count + 1, sizeof *copy.blocks);
     if (copy.segments != NULL && copy.blocks != NULL)
-        for (const struct direct_block *block = direct->first_block; block != NULL; block = block->next)
+        for (const struct direct_block *block = direct->first_block; block != NULL;
+             block = block->next)
             copy.segments[copy.segment_count++] = (struct allocator_snapshot_segment){
                 .device = block->device,
                 .address = block->address,
@@ -335,7 +360,8 @@ static enum base_status direct_snapshot(struct allocator *allocator, struct allo
     cca__lock_release(&direct->lock);
     if (copy.segments == NULL || copy.blocks == NULL) {
         allocator_snapshot_deinit(&copy);
-        return base_status_set(BASE_HOST_MEMORY, "out of host memory for a snapshot of %zu blocks", count);
+        return base_status_set(BASE_HOST_MEMORY, "out of host memory for a snapshot of %zu blocks",
+                               count);
     }
     qsort(copy.segments, copy.segment_count, sizeof *copy.segments, compare_segments);
     for (; copy.block_count < copy.segment_count; ++copy.block_count) {
@@ -352,7 +378,8 @@ static enum base_status direct_snapshot(struct allocator *allocator, struct allo
     return BASE_OK;
 }
 
-static enum base_status direct_set_observer(struct allocator *allocator, const struct allocator_observer *observer) {
+static enum base_status direct_set_observer(struct allocator *allocator,
+                                            const struct allocator_observer *observer) {
     direct_of(allocator)->observer = observer != NULL ? *observer : (struct allocator_observer){0};
     return BASE_OK;
 }
@@ -362,7 +389,9 @@ static void direct_destroy(struct allocator *allocator) {
     for (struct direct_block *block = direct->first_block, *next; block != NULL; block = next) {
         next = block->next;
         // What cannot be freed any more was lost with its device.
-        if (call_on_device(free_on_device, &(struct device_call){.device = block->device, .memory = block->address}) != cudaSuccess)
+        if (call_on_device(free_on_device, &(struct device_call){.device = block->device,
+                                                                 .memory = block->address}) !=
+            cudaSuccess)
             (void)cudaGetLastError();
         free(block);
     }
@@ -389,7 +418,8 @@ static const struct allocator_operations direct_operations = {
 
 enum base_status direct_allocator_create(struct allocator **allocator) {
     struct direct *const direct = calloc(1, sizeof *direct);
-    if (direct == NULL) return base_status_set(BASE_HOST_MEMORY, "out of host memory for an allocator");
+    if (direct == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "out of host memory for an allocator");
     direct->interface.operations = &direct_operations;
     cca__lock_init(&direct->lock);
     *allocator = &direct->interface;

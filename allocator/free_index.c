@@ -1,5 +1,6 @@
-// The bins: see free_index.h. Links of a list: 0 previous, 1 next. Links of a treap: 0 left, 1 right, 2 parent. A treap's heap
-// order goes by a hash of the block's number, so its shape depends on nothing but its members.
+// The bins: see free_index.h. Links of a list: 0 previous, 1 next. Links of a treap: 0 left, 1
+// right, 2 parent. A treap's heap order goes by a hash of the block's number, so its shape
+// depends on nothing but its members.
 #include "allocator/free_index.h"
 
 #include <stdlib.h>
@@ -9,7 +10,8 @@ enum { LIST_PREVIOUS = 0, LIST_NEXT = 1, LEFT = 0, RIGHT = 1, PARENT = 2 };
 enum base_status cca__free_index_init(struct cca__free_index *index, bool is_small) {
     *index = (struct cca__free_index){.is_small = is_small};
     index->bins = calloc(CCA__BIN_COUNT, sizeof *index->bins);
-    if (index->bins == NULL) return base_status_set(BASE_HOST_MEMORY, "out of host memory for the bins of a pool");
+    if (index->bins == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "out of host memory for the bins of a pool");
     return BASE_OK;
 }
 
@@ -47,13 +49,14 @@ static uint32_t previous_occupied(const struct cca__free_index *index, uint32_t 
     return CCA__BIN_COUNT;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Treap.
 
 static uint32_t priority_of(uint32_t number) { return number * 0x9e3779b1u; }
 
 // Puts CHILD (0: nothing) where OLD hung below PARENT (0: at the root).
-static void replace_child(struct cca__bin *bin, struct cca__block *blocks, uint32_t parent, uint32_t old, uint32_t child) {
+static void replace_child(struct cca__bin *bin, struct cca__block *blocks, uint32_t parent,
+                          uint32_t old, uint32_t child) {
     if (parent == 0)
         bin->root = child;
     else
@@ -87,7 +90,8 @@ static void treap_insert(struct cca__bin *bin, struct cca__block *blocks, uint32
         bin->root = number;
     else
         blocks[parent].link[side] = number;
-    while (block->link[PARENT] != 0 && priority_of(block->link[PARENT]) < priority_of(number)) rotate_up(bin, blocks, number);
+    while (block->link[PARENT] != 0 && priority_of(block->link[PARENT]) < priority_of(number))
+        rotate_up(bin, blocks, number);
 }
 
 static void treap_remove(struct cca__bin *bin, struct cca__block *blocks, uint32_t number) {
@@ -106,7 +110,8 @@ static uint32_t treap_end(const struct cca__block *blocks, uint32_t number, int 
 
 // The neighbour of NUMBER in key order on SIDE; 0 at the end.
 static uint32_t treap_step(const struct cca__block *blocks, uint32_t number, int side) {
-    if (blocks[number].link[side] != 0) return treap_end(blocks, blocks[number].link[side], 1 - side);
+    if (blocks[number].link[side] != 0)
+        return treap_end(blocks, blocks[number].link[side], 1 - side);
     uint32_t parent = blocks[number].link[PARENT];
     while (parent != 0 && blocks[parent].link[side] == number) {
         number = parent;
@@ -115,7 +120,8 @@ static uint32_t treap_step(const struct cca__block *blocks, uint32_t number, int
     return parent;
 }
 
-static uint32_t treap_find(const struct cca__bin *bin, const struct cca__block *blocks, uint64_t size) {
+static uint32_t treap_find(const struct cca__bin *bin, const struct cca__block *blocks,
+                           uint64_t size) {
     uint32_t best = 0;
     for (uint32_t at = bin->root; at != 0;) {
         const bool fits = blocks[at].size >= size;
@@ -125,7 +131,7 @@ static uint32_t treap_find(const struct cca__bin *bin, const struct cca__block *
     return best;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Bins.
 
 static void list_insert(struct cca__bin *bin, struct cca__block *blocks, uint32_t number) {
@@ -145,7 +151,8 @@ static void list_insert(struct cca__bin *bin, struct cca__block *blocks, uint32_
 }
 
 static void list_remove(struct cca__bin *bin, struct cca__block *blocks, uint32_t number) {
-    const uint32_t before = blocks[number].link[LIST_PREVIOUS], after = blocks[number].link[LIST_NEXT];
+    const uint32_t before = blocks[number].link[LIST_PREVIOUS],
+                   after = blocks[number].link[LIST_NEXT];
     if (after != 0) blocks[after].link[LIST_PREVIOUS] = before;
     if (before == 0)
         bin->first = after;
@@ -198,14 +205,17 @@ void cca__bin_remove(struct cca__free_index *index, struct cca__block *blocks, u
 }
 
 // The first block of at least SIZE bytes in one bin; 0 if there is none.
-static uint32_t bin_find(const struct cca__bin *bin, const struct cca__block *blocks, uint64_t size) {
-    if (bin->root != 0) return blocks[bin->first].size >= size ? bin->first : treap_find(bin, blocks, size);
+static uint32_t bin_find(const struct cca__bin *bin, const struct cca__block *blocks,
+                         uint64_t size) {
+    if (bin->root != 0)
+        return blocks[bin->first].size >= size ? bin->first : treap_find(bin, blocks, size);
     uint32_t number = bin->first;
     while (number != 0 && blocks[number].size < size) number = blocks[number].link[LIST_NEXT];
     return number;
 }
 
-uint32_t cca__bins_find(const struct cca__free_index *index, const struct cca__block *blocks, uint64_t size) {
+uint32_t cca__bins_find(const struct cca__free_index *index, const struct cca__block *blocks,
+                        uint64_t size) {
     const uint32_t wanted = cca__bin_of(index, size);
     uint32_t bin = next_occupied(index, wanted);
     if (bin == wanted && !index->is_small) {
@@ -216,7 +226,7 @@ uint32_t cca__bins_find(const struct cca__free_index *index, const struct cca__b
     return bin == CCA__BIN_COUNT ? 0 : index->bins[bin].first;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Walks.
 
 static void flush_front(struct cca__free_index *index, struct cca__block *blocks) {
@@ -231,13 +241,14 @@ static uint32_t bin_last(const struct cca__bin *bin, const struct cca__block *bl
     return number;
 }
 
-uint32_t cca__free_index_next(struct cca__free_index *index, struct cca__block *blocks, uint32_t number) {
+uint32_t cca__free_index_next(struct cca__free_index *index, struct cca__block *blocks,
+                              uint32_t number) {
     flush_front(index, blocks);
     uint32_t place = 0;
     if (number != 0) {
         place = cca__bin_of(index, blocks[number].size);
-        const uint32_t after =
-            index->bins[place].root != 0 ? treap_step(blocks, number, RIGHT) : blocks[number].link[LIST_NEXT];
+        const uint32_t after = index->bins[place].root != 0 ? treap_step(blocks, number, RIGHT)
+                                                            : blocks[number].link[LIST_NEXT];
         if (after != 0) return after;
         ++place;
     }
@@ -245,13 +256,14 @@ uint32_t cca__free_index_next(struct cca__free_index *index, struct cca__block *
     return bin == CCA__BIN_COUNT ? 0 : index->bins[bin].first;
 }
 
-uint32_t cca__free_index_previous(struct cca__free_index *index, struct cca__block *blocks, uint32_t number) {
+uint32_t cca__free_index_previous(struct cca__free_index *index, struct cca__block *blocks,
+                                  uint32_t number) {
     flush_front(index, blocks);
     uint32_t place = CCA__BIN_COUNT;
     if (number != 0) {
         place = cca__bin_of(index, blocks[number].size);
-        const uint32_t before =
-            index->bins[place].root != 0 ? treap_step(blocks, number, LEFT) : blocks[number].link[LIST_PREVIOUS];
+        const uint32_t before = index->bins[place].root != 0 ? treap_step(blocks, number, LEFT)
+                                                             : blocks[number].link[LIST_PREVIOUS];
         if (before != 0) return before;
     }
     const uint32_t bin = previous_occupied(index, place);

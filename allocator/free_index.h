@@ -1,11 +1,14 @@
-// The free blocks of one pool, ordered for best fit: by size, then age of the segment, then address.
+// The free blocks of one pool, ordered for best fit: by size, then age of the segment, then
+// address.
 //
-// A block's size names its *bin*; a two-level bitmap says which of the 4,096 bins hold blocks, so the next occupied one is two
-// bit scans away. In the small pool a bin is one size (512 B steps), in the large one a 64th of an octave. Inside a bin the order is
-// exact: a sorted list of up to 16 blocks, then a treap until the bin is empty again.
+// A block's size names its *bin*; a two-level bitmap says which of the 4,096 bins hold blocks, so
+// the next occupied one is two bit scans away. In the small pool a bin is one size (512 B steps),
+// in the large one a 64th of an octave. Inside a bin the order is exact: a sorted list of up to
+// 16 blocks, then a treap until the bin is empty again.
 //
-// The block inserted last stays out of the bins, in *front*, until the next one displaces it: a program that frees and allocates
-// one size touches no bin at all. A search compares it with the best of the bins, so best fit stays exact.
+// The block inserted last stays out of the bins, in *front*, until the next one displaces it: a
+// program that frees and allocates one size touches no bin at all. A search compares it with the
+// best of the bins, so best fit stays exact.
 //
 // Not thread-safe: guarded by the lock of the pool's stream.
 #ifndef TIDEMARK_ALLOCATOR_FREE_INDEX_H
@@ -13,7 +16,7 @@
 
 #include "allocator/block.h"
 
-#define CCA__BIN_COUNT 4096
+#define CCA__BIN_COUNT    4096
 #define CCA__BIN_LIST_MAX 16 // lists of 8 to 24 are alike in speed
 
 struct cca__bin {
@@ -25,9 +28,9 @@ struct cca__bin {
 struct cca__free_index {
     uint32_t front;
     bool is_small;
-    uint64_t occupied_words;           // bit W: occupied[W] is not 0
+    uint64_t occupied_words; // bit W: occupied[W] is not 0
     uint64_t occupied[CCA__BIN_COUNT / 64];
-    struct cca__bin *bins;             // CCA__BIN_COUNT of them
+    struct cca__bin *bins; // CCA__BIN_COUNT of them
 };
 
 enum base_status cca__free_index_init(struct cca__free_index *index, bool is_small) BASE_MUST_USE;
@@ -36,12 +39,16 @@ void cca__free_index_deinit(struct cca__free_index *index);
 void cca__bin_insert(struct cca__free_index *index, struct cca__block *blocks, uint32_t number);
 void cca__bin_remove(struct cca__free_index *index, struct cca__block *blocks, uint32_t number);
 // The smallest block of at least SIZE bytes in the bins; 0 if there is none.
-uint32_t cca__bins_find(const struct cca__free_index *index, const struct cca__block *blocks, uint64_t size);
+uint32_t cca__bins_find(const struct cca__free_index *index, const struct cca__block *blocks,
+                        uint64_t size);
 
-// The smallest block greater than NUMBER, and the greatest one below it, over everything in the index; 0 at the end. NUMBER 0: the
-// smallest, the greatest. For walks off the hot path: front goes into the bins first.
-uint32_t cca__free_index_next(struct cca__free_index *index, struct cca__block *blocks, uint32_t number);
-uint32_t cca__free_index_previous(struct cca__free_index *index, struct cca__block *blocks, uint32_t number);
+// The smallest block greater than NUMBER, and the greatest one below it, over everything in the
+// index; 0 at the end. NUMBER 0: the smallest, the greatest. For walks off the hot path: front
+// goes into the bins first.
+uint32_t cca__free_index_next(struct cca__free_index *index, struct cca__block *blocks,
+                              uint32_t number);
+uint32_t cca__free_index_previous(struct cca__free_index *index, struct cca__block *blocks,
+                                  uint32_t number);
 
 static inline bool cca__block_less(const struct cca__block *a, const struct cca__block *b) {
     if (a->size != b->size) return a->size < b->size;
@@ -57,12 +64,14 @@ static inline uint32_t cca__bin_of(const struct cca__free_index *index, uint64_t
     return (octave + 1) * 64 + (uint32_t)((units >> octave) & 63);
 }
 
-static inline void cca__free_index_insert(struct cca__free_index *index, struct cca__block *blocks, uint32_t number) {
+static inline void cca__free_index_insert(struct cca__free_index *index, struct cca__block *blocks,
+                                          uint32_t number) {
     if (index->front != 0) cca__bin_insert(index, blocks, index->front);
     index->front = number;
 }
 
-static inline void cca__free_index_remove(struct cca__free_index *index, struct cca__block *blocks, uint32_t number) {
+static inline void cca__free_index_remove(struct cca__free_index *index, struct cca__block *blocks,
+                                          uint32_t number) {
     if (index->front == number)
         index->front = 0;
     else
@@ -70,8 +79,8 @@ static inline void cca__free_index_remove(struct cca__free_index *index, struct 
 }
 
 // The best fit for SIZE; 0 if no block is large enough.
-static inline uint32_t cca__free_index_find(const struct cca__free_index *index, const struct cca__block *blocks,
-                                            uint64_t size) {
+static inline uint32_t cca__free_index_find(const struct cca__free_index *index,
+                                            const struct cca__block *blocks, uint64_t size) {
     const uint32_t front = index->front;
     if (front == 0 || blocks[front].size < size) return cca__bins_find(index, blocks, size);
     if (index->occupied_words == 0) return front;

@@ -1,5 +1,5 @@
-// The one seam between the allocator and its locks: whoever changes the kind of lock changes this file.
-// Not recursive. The order in which locks are taken is in allocator/core.h.
+// The one seam between the allocator and its locks: whoever changes the kind of lock changes this
+// file. Not recursive. The order in which locks are taken is in allocator/core.h.
 #ifndef TIDEMARK_ALLOCATOR_LOCK_H
 #define TIDEMARK_ALLOCATOR_LOCK_H
 

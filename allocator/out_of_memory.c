@@ -1,5 +1,6 @@
-// See out_of_memory.h. The sentence is PyTorch's, since people and tools search for it. Its parts on what processes hold need a list of processes
-// that the CUDA runtime does not have; PyTorch leaves them out too where it finds none.
+// See out_of_memory.h. The sentence is PyTorch's, since people and tools search for it. Its parts
+// on what processes hold need a list of processes that the CUDA runtime does not have; PyTorch
+// leaves them out too where it finds none.
 #include "allocator/out_of_memory.h"
 
 #include "allocator/device.h"
@@ -20,7 +21,8 @@ char *cca__size_text(size_t bytes, char buffer[CCA__SIZE_TEXT]) {
     return buffer;
 }
 
-// What the driver says is free and in all. A device that cannot even be asked must not hide the failure itself.
+// What the driver says is free and in all. A device that cannot even be asked must not hide the
+// failure itself.
 static void ask_device(struct cca__device *device, struct cca_out_of_memory *numbers) {
     struct cca__device_scope scope;
     numbers->free = 0;
@@ -51,8 +53,10 @@ void cca__out_of_memory_locked(struct cca__stream *stream, size_t rounded, size_
     cca__streams_lock_all(device);
     cca__stats_read_locked(device, &stats);
     cca__streams_unlock_all(device);
-    numbers->allocated = (size_t)stats.allocated_bytes[ALLOCATOR_STAT_ALL].current + numbers->private_free;
-    numbers->unallocated = (size_t)stats.reserved_bytes[ALLOCATOR_STAT_ALL].current - numbers->allocated;
+    numbers->allocated =
+        (size_t)stats.allocated_bytes[ALLOCATOR_STAT_ALL].current + numbers->private_free;
+    numbers->unallocated =
+        (size_t)stats.reserved_bytes[ALLOCATOR_STAT_ALL].current - numbers->allocated;
     cca__observe(device->owner, &(struct allocator_event){
                                     .action = ALLOCATOR_OOM,
                                     .device = device->ordinal,
@@ -65,21 +69,30 @@ void cca__out_of_memory_locked(struct cca__stream *stream, size_t rounded, size_
 enum base_status cca__out_of_memory_tell(struct cca *cca, const struct cca_out_of_memory *numbers) {
     if (cca->out_of_memory_observer.event != NULL)
         cca->out_of_memory_observer.event(cca->out_of_memory_observer.context, numbers);
-    char tried[CCA__SIZE_TEXT], total[CCA__SIZE_TEXT], free_text[CCA__SIZE_TEXT], allocated[CCA__SIZE_TEXT];
+    char tried[CCA__SIZE_TEXT], total[CCA__SIZE_TEXT], free_text[CCA__SIZE_TEXT],
+        allocated[CCA__SIZE_TEXT];
     char private_free[CCA__SIZE_TEXT], unallocated[CCA__SIZE_TEXT], allowed[CCA__SIZE_TEXT];
     char allowed_part[CCA__SIZE_TEXT + 16] = "", private_part[CCA__SIZE_TEXT + 64] = "";
     if (numbers->limited)
-        snprintf(allowed_part, sizeof allowed_part, "%s allowed; ", cca__size_text(numbers->allowed, allowed));
+        snprintf(allowed_part, sizeof allowed_part, "%s allowed; ",
+                 cca__size_text(numbers->allowed, allowed));
     if (numbers->private_free > 0)
-        snprintf(private_part, sizeof private_part, "with %s allocated in private pools (e.g., CUDA Graphs), ",
+        snprintf(private_part, sizeof private_part,
+                 "with %s allocated in private pools (e.g., CUDA Graphs), ",
                  cca__size_text(numbers->private_free, private_free));
-    return base_status_set(
-        BASE_OUT_OF_MEMORY,
-        "CUDA out of memory. Tried to allocate %s. GPU %d has a total capacity of %s of which %s is free. %sOf the allocated "
-        "memory %s is allocated by PyTorch, %sand %s is reserved by PyTorch but unallocated. If reserved but unallocated memory is "
-        "large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for Memory "
-        "Management  (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)",
-        cca__size_text(numbers->tried, tried), numbers->device, cca__size_text(numbers->total, total),
-        cca__size_text(numbers->free, free_text), allowed_part, cca__size_text(numbers->allocated, allocated), private_part,
-        cca__size_text(numbers->unallocated, unallocated));
+    return base_status_set(BASE_OUT_OF_MEMORY,
+                           "CUDA out of memory. Tried to allocate %s. GPU %d has a total capacity "
+                           "of %s of which %s is free. %sOf the allocated "
+                           "memory %s is allocated by PyTorch, %sand %s is reserved by PyTorch but "
+                           "unallocated. If reserved but unallocated memory is "
+                           "large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to "
+                           "avoid fragmentation.  See documentation for Memory "
+                           "Management  "
+                           "(https://docs.pytorch.org/docs/stable/notes/"
+                           "cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)",
+                           cca__size_text(numbers->tried, tried), numbers->device,
+                           cca__size_text(numbers->total, total),
+                           cca__size_text(numbers->free, free_text), allowed_part,
+                           cca__size_text(numbers->allocated, allocated), private_part,
+                           cca__size_text(numbers->unallocated, unallocated));
 }

@@ -1,6 +1,7 @@
-// See page_table.h. Middles and windows are made once and stay; directories and leaves live as long as their segment.
-// A directory's entries only ever name leaves and a leaf's only blocks, in arenas of their own, so that a lookup with a
-// stale pointer stays inside the arenas whatever it meets.
+// See page_table.h. Middles and windows are made once and stay; directories and leaves live as
+// long as their segment. A directory's entries only ever name leaves and a leaf's only blocks, in
+// arenas of their own, so that a lookup with a stale pointer stays inside the arenas whatever it
+// meets.
 #include "allocator/page_table.h"
 
 #include <stdlib.h>
@@ -8,12 +9,14 @@
 
 // Reserved addresses, not memory: 2^20 small segments are 2 TiB of device memory.
 #define DIRECTORIES_MAX ((uint32_t)1 << 20)
-#define LEAVES_MAX ((uint32_t)1 << 25)
+#define LEAVES_MAX      ((uint32_t)1 << 25)
 
 enum base_status cca__page_table_init(struct cca__page_table *table) {
     const size_t item_bytes = CCA__SMALL_SLOTS * sizeof(uint32_t);
-    enum base_status status = cca__arena_init(&table->directories, "small segments", item_bytes, DIRECTORIES_MAX);
-    if (status == BASE_OK) status = cca__arena_init(&table->leaves, "page-table leaves", item_bytes, LEAVES_MAX);
+    enum base_status status =
+        cca__arena_init(&table->directories, "small segments", item_bytes, DIRECTORIES_MAX);
+    if (status == BASE_OK)
+        status = cca__arena_init(&table->leaves, "page-table leaves", item_bytes, LEAVES_MAX);
     if (status != BASE_OK) {
         cca__arena_deinit(&table->directories);
         return status;
@@ -43,8 +46,8 @@ static enum base_status out_of_host_memory(void) {
 // Makes the levels above the entry of ADDRESS.
 static enum base_status add_levels(struct cca__page_table *table, uint64_t address) {
     if (address >> CCA__ADDRESS_BITS != 0)
-        return base_status_set(BASE_LIMIT, "device address %#llx has more than %d bits", (unsigned long long)address,
-                               CCA__ADDRESS_BITS);
+        return base_status_set(BASE_LIMIT, "device address %#llx has more than %d bits",
+                               (unsigned long long)address, CCA__ADDRESS_BITS);
     _Atomic(struct cca__page_middle *) *const root =
         &table->root[address >> (CCA__WINDOW_BITS + CCA__WINDOWS_BITS + CCA__MIDDLE_BITS)];
     struct cca__page_middle *middle = atomic_load_explicit(root, memory_order_relaxed);
@@ -53,11 +56,13 @@ static enum base_status add_levels(struct cca__page_table *table, uint64_t addre
         if (middle == NULL) return out_of_host_memory();
         atomic_store_explicit(root, middle, memory_order_release); // pairs with cca__page_entry
     }
-    const uint64_t place = address >> (CCA__WINDOW_BITS + CCA__WINDOWS_BITS) & ((1u << CCA__MIDDLE_BITS) - 1);
+    const uint64_t place =
+        address >> (CCA__WINDOW_BITS + CCA__WINDOWS_BITS) & ((1u << CCA__MIDDLE_BITS) - 1);
     if (atomic_load_explicit(&middle->windows[place], memory_order_relaxed) != NULL) return BASE_OK;
     struct cca__page_windows *const windows = calloc(1, sizeof *windows);
     if (windows == NULL) return out_of_host_memory();
-    atomic_store_explicit(&middle->windows[place], windows, memory_order_release); // pairs with cca__page_entry
+    atomic_store_explicit(&middle->windows[place], windows,
+                          memory_order_release); // pairs with cca__page_entry
     return BASE_OK;
 }
 
@@ -66,26 +71,31 @@ static enum base_status add_range(struct cca__page_table *table, uint64_t addres
     const uint64_t end = address + size;
     enum base_status status = BASE_OK;
     cca__lock_take(&table->lock);
-    for (uint64_t at = address; status == BASE_OK && at < end; at = (at & ~(step - 1)) + step) status = add_levels(table, at);
+    for (uint64_t at = address; status == BASE_OK && at < end; at = (at & ~(step - 1)) + step)
+        status = add_levels(table, at);
     cca__lock_release(&table->lock);
     return status;
 }
 
 // A small segment has windows of its own if it begins at a whole MiB.
-static bool begins_a_window(uint64_t address) { return (address & (((uint64_t)1 << CCA__WINDOW_BITS) - 1)) == 0; }
+static bool begins_a_window(uint64_t address) {
+    return (address & (((uint64_t)1 << CCA__WINDOW_BITS) - 1)) == 0;
+}
 
 static void store_windows(struct cca__page_table *table, uint64_t address, uint32_t entry) {
     const uint64_t window_bytes = (uint64_t)1 << CCA__WINDOW_BITS;
     atomic_store_explicit(cca__page_entry(table, address), entry, memory_order_relaxed);
-    atomic_store_explicit(cca__page_entry(table, address + window_bytes), entry, memory_order_relaxed);
+    atomic_store_explicit(cca__page_entry(table, address + window_bytes), entry,
+                          memory_order_relaxed);
 }
 
 static void clear_slots(_Atomic uint32_t *slots) {
-    for (uint32_t place = 0; place < CCA__SMALL_SLOTS; ++place) atomic_store_explicit(&slots[place], 0, memory_order_relaxed);
+    for (uint32_t place = 0; place < CCA__SMALL_SLOTS; ++place)
+        atomic_store_explicit(&slots[place], 0, memory_order_relaxed);
 }
 
-enum base_status cca__page_table_add_segment(struct cca__page_table *table, uint64_t address, uint64_t size, bool is_small,
-                                             uint32_t *directory) {
+enum base_status cca__page_table_add_segment(struct cca__page_table *table, uint64_t address,
+                                             uint64_t size, bool is_small, uint32_t *directory) {
     enum base_status status = add_range(table, address, size);
     if (status != BASE_OK) return status;
     uint32_t taken = 0;
@@ -99,7 +109,8 @@ enum base_status cca__page_table_add_segment(struct cca__page_table *table, uint
     return BASE_OK;
 }
 
-void cca__page_table_remove_segment(struct cca__page_table *table, uint64_t address, uint32_t directory) {
+void cca__page_table_remove_segment(struct cca__page_table *table, uint64_t address,
+                                    uint32_t directory) {
     if (directory == 0) return;
     store_windows(table, address, 0);
     _Atomic uint32_t *const leaves = cca__arena_slots(&table->directories, directory);
@@ -111,17 +122,20 @@ void cca__page_table_remove_segment(struct cca__page_table *table, uint64_t addr
     cca__arena_give_back(&table->directories, directory);
 }
 
-enum base_status cca__page_table_add_leaf(struct cca__page_table *table, uint32_t directory, uint64_t address) {
+enum base_status cca__page_table_add_leaf(struct cca__page_table *table, uint32_t directory,
+                                          uint64_t address) {
     uint32_t leaf;
     const enum base_status status = cca__arena_take(&table->leaves, &leaf);
     if (status != BASE_OK) return status;
     clear_slots(cca__arena_slots(&table->leaves, leaf));
-    atomic_store_explicit(&cca__arena_slots(&table->directories, directory)[cca__leaf_place(address)], leaf,
-                          memory_order_relaxed);
+    atomic_store_explicit(
+        &cca__arena_slots(&table->directories, directory)[cca__leaf_place(address)], leaf,
+        memory_order_relaxed);
     return BASE_OK;
 }
 
-enum base_status cca__page_table_store_stray(struct cca__page_table *table, uint64_t address, uint32_t block) {
+enum base_status cca__page_table_store_stray(struct cca__page_table *table, uint64_t address,
+                                             uint32_t block) {
     cca__lock_take(&table->lock);
     const enum base_status status = base_address_map_set(&table->strays, address, block);
     atomic_store_explicit(&table->stray_count, table->strays.count, memory_order_relaxed);

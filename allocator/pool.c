@@ -1,10 +1,12 @@
-// See pool.h. The two functions that every hit runs, hand_out and free, are written for few stores and predictable
-// branches; what is off by default (observer, oversize, garbage collection) costs each a test that is never taken.
+// See pool.h. The two functions that every hit runs, hand_out and free, are written for few
+// stores and predictable branches; what is off by default (observer, oversize, garbage
+// collection) costs each a test that is never taken.
 #include "allocator/pool.h"
 
 #include "allocator/device.h"
 
-uint32_t cca__pool_find_locked(const struct cca *cca, const struct cca__pool *pool, size_t rounded) {
+uint32_t cca__pool_find_locked(const struct cca *cca, const struct cca__pool *pool,
+                               size_t rounded) {
     const uint32_t number = cca__free_index_find(&pool->index, cca->blocks, rounded);
     if (number == 0) return 0;
     // Only the best candidate is tested; nothing larger is tried after a refusal.
@@ -14,8 +16,8 @@ uint32_t cca__pool_find_locked(const struct cca *cca, const struct cca__pool *po
     return number;
 }
 
-void cca__observe_block(const struct cca *cca, enum allocator_action action, const struct cca__pool *pool,
-                        const struct cca__block *block) {
+void cca__observe_block(const struct cca *cca, enum allocator_action action,
+                        const struct cca__pool *pool, const struct cca__block *block) {
     cca__observe(cca, &(struct allocator_event){
                           .action = action,
                           .device = pool->stream->device->ordinal,
@@ -32,8 +34,9 @@ void cca__count_oversize(struct cca__device *device, int amount) {
     cca__lock_release(&device->tally_lock);
 }
 
-//------------------------------------------------------------------------------------------------------
-// Statistics of a hit. A negative slack anywhere means that a limit was passed; the signs are collected and tested once.
+//------------------------------------------------------------------------------------------------
+// Statistics of a hit. A negative slack anywhere means that a limit was passed; the signs are
+// collected and tested once.
 
 static inline const struct cca__ledger *other_ledger(const struct cca__pool *pool) {
     return &pool->stream->pools[pool->is_small ? CCA__POOL_LARGE : CCA__POOL_SMALL].ledger;
@@ -42,7 +45,8 @@ static inline const struct cca__ledger *other_ledger(const struct cca__pool *poo
 static inline int64_t handed_out_slack(const struct cca__pool *pool) {
     const struct cca__ledger *const own = &pool->ledger, *const other = other_ledger(pool);
     const struct cca__limits *const limits = pool->stream->limits;
-    const struct cca__limits *const kind = &limits[cca__pool_kind(pool)], *const all = &limits[ALLOCATOR_STAT_ALL];
+    const struct cca__limits *const kind = &limits[cca__pool_kind(pool)],
+                                    *const all = &limits[ALLOCATOR_STAT_ALL];
     int64_t slack = 0;
     for (int count = 0; count < CCA__COUNT_KINDS; ++count) {
         const int64_t active = own->handed[count] - own->taken[count];
@@ -53,34 +57,41 @@ static inline int64_t handed_out_slack(const struct cca__pool *pool) {
 }
 
 static inline int64_t split_bytes_of(const struct cca__ledger *ledger) {
-    return ledger->partial_bytes - (ledger->handed[CCA__COUNT_BYTES] - ledger->taken[CCA__COUNT_BYTES]);
+    return ledger->partial_bytes -
+           (ledger->handed[CCA__COUNT_BYTES] - ledger->taken[CCA__COUNT_BYTES]);
 }
 
 static inline int64_t split_slack(const struct cca__pool *pool) {
     const struct cca__ledger *const own = &pool->ledger, *const other = other_ledger(pool);
     const struct cca__limits *const limits = pool->stream->limits;
-    const struct cca__limits *const kind = &limits[cca__pool_kind(pool)], *const all = &limits[ALLOCATOR_STAT_ALL];
+    const struct cca__limits *const kind = &limits[cca__pool_kind(pool)],
+                                    *const all = &limits[ALLOCATOR_STAT_ALL];
     const int64_t bytes = split_bytes_of(own);
-    return (kind->split_free - own->split_free) | (all->split_free - own->split_free - other->split_free) |
-           (kind->split_bytes - bytes) | (all->split_bytes - bytes - split_bytes_of(other));
+    return (kind->split_free - own->split_free) |
+           (all->split_free - own->split_free - other->split_free) | (kind->split_bytes - bytes) |
+           (all->split_bytes - bytes - split_bytes_of(other));
 }
 
-// After the counters of a call: if a limit was passed, it is raised now or the caller has to meet the other streams.
+// After the counters of a call: if a limit was passed, it is raised now or the caller has to meet
+// the other streams.
 static inline void test_limits(struct cca__pool *pool, int64_t slack, bool *over_limit) {
-    if (__builtin_expect(slack < 0, 0) && !cca__stats_raise_locked(pool->stream)) *over_limit = true;
+    if (__builtin_expect(slack < 0, 0) && !cca__stats_raise_locked(pool->stream))
+        *over_limit = true;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Handing out.
 
-// Makes the page table name the block. Strays are stored at each hand-out, since their entry is removed at the free.
-static enum base_status store_in_table(struct cca *cca, const struct cca__pool *pool, struct cca__block *block,
-                                       uint32_t number) {
+// Makes the page table name the block. Strays are stored at each hand-out, since their entry is
+// removed at the free.
+static enum base_status store_in_table(struct cca *cca, const struct cca__pool *pool,
+                                       struct cca__block *block, uint32_t number) {
     if (!pool->is_small) {
         cca__page_table_store_large(&cca->page_table, block->address, number);
     } else {
         const uint32_t directory = cca->segments[block->segment].directory;
-        if (directory == 0) return cca__page_table_store_stray(&cca->page_table, block->address, number);
+        if (directory == 0)
+            return cca__page_table_store_stray(&cca->page_table, block->address, number);
         const enum base_status status =
             cca__page_table_store_small(&cca->page_table, directory, block->address, number);
         if (status != BASE_OK) return status;
@@ -89,15 +100,17 @@ static enum base_status store_in_table(struct cca *cca, const struct cca__pool *
     return BASE_OK;
 }
 
-// Makes TAIL the part of the block beyond ROUNDED. It keeps what the block carried from its last use.
-static inline void split_off(struct cca *cca, struct cca__pool *pool, struct cca__block *block, uint32_t number,
-                             uint32_t tail_number, size_t rounded) {
+// Makes TAIL the part of the block beyond ROUNDED. It keeps what the block carried from its last
+// use.
+static inline void split_off(struct cca *cca, struct cca__pool *pool, struct cca__block *block,
+                             uint32_t number, uint32_t tail_number, size_t rounded) {
     struct cca__block *const tail = cca__block_at(cca, tail_number);
     tail->address = block->address + rounded;
     tail->size = block->size - rounded;
     tail->requested = block->requested;
     tail->registration = block->registration;
-    tail->gc_base = atomic_load_explicit(&pool->stream->device->large_searches, memory_order_relaxed);
+    tail->gc_base =
+        atomic_load_explicit(&pool->stream->device->large_searches, memory_order_relaxed);
     tail->previous = number;
     tail->next = block->next;
     tail->segment = block->segment;
@@ -111,14 +124,16 @@ static inline void split_off(struct cca *cca, struct cca__pool *pool, struct cca
     cca__free_index_insert(&pool->index, cca->blocks, tail_number);
 }
 
-enum base_status cca__pool_hand_out_locked(struct cca *cca, struct cca__pool *pool, uint32_t number, size_t rounded,
-                                           size_t requested, bool in_index, bool *over_limit) {
+enum base_status cca__pool_hand_out_locked(struct cca *cca, struct cca__pool *pool, uint32_t number,
+                                           size_t rounded, size_t requested, bool in_index,
+                                           bool *over_limit) {
     struct cca__block *const block = cca__block_at(cca, number);
     struct cca__stream *const stream = pool->stream;
     const bool splits = cca__should_split(&cca->config.sizes, pool->is_small, block->size, rounded);
     uint32_t tail = 0;
     if (splits) {
-        const enum base_status status = cca__block_take(&stream->unused_blocks, &cca->block_chunks, &tail);
+        const enum base_status status =
+            cca__block_take(&stream->unused_blocks, &cca->block_chunks, &tail);
         if (status != BASE_OK) return status;
     }
     if ((block->flags & CCA__BLOCK_IN_TABLE) == 0) {
@@ -153,12 +168,14 @@ enum base_status cca__pool_hand_out_locked(struct cca *cca, struct cca__pool *po
     block->state = CCA__BLOCK_ALLOCATED;
     slack |= handed_out_slack(pool);
     test_limits(pool, slack, over_limit);
-    if (__builtin_expect(block->size >= cca->config.sizes.max_split_size, 0)) cca__count_oversize(stream->device, 1);
-    if (__builtin_expect(cca->observer.event != NULL, 0)) cca__observe_block(cca, ALLOCATOR_ALLOC, pool, block);
+    if (__builtin_expect(block->size >= cca->config.sizes.max_split_size, 0))
+        cca__count_oversize(stream->device, 1);
+    if (__builtin_expect(cca->observer.event != NULL, 0))
+        cca__observe_block(cca, ALLOCATOR_ALLOC, pool, block);
     return BASE_OK;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Pointers.
 
 uint32_t cca__block_lookup(struct cca *cca, const void *pointer) {
@@ -182,8 +199,9 @@ enum base_status cca__pointer_invalid(struct cca *cca, const void *pointer) {
         if (cca__block_pool(block) == pool->number && block->state != CCA__BLOCK_UNUSED) {
             const uint64_t address = (uint64_t)(uintptr_t)pointer;
             if (block->address == address)
-                what = block->state == CCA__BLOCK_PENDING ? "it was freed already and waits for its streams"
-                                                          : "it was freed already";
+                what = block->state == CCA__BLOCK_PENDING
+                           ? "it was freed already and waits for its streams"
+                           : "it was freed already";
             else if (address > block->address && address < block->address + block->size)
                 what = "it points into a block, pass the address that allocator_malloc returned";
         }
@@ -192,11 +210,13 @@ enum base_status cca__pointer_invalid(struct cca *cca, const void *pointer) {
     return base_status_set(BASE_INVALID_POINTER, "invalid device pointer: %p: %s", pointer, what);
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Freeing.
 
-// Joins the block to its free neighbours. Returns the number of the result and sets *merged to how many joined.
-static inline uint32_t merge(struct cca *cca, struct cca__pool *pool, uint32_t number, int *merged) {
+// Joins the block to its free neighbours. Returns the number of the result and sets *merged to
+// how many joined.
+static inline uint32_t merge(struct cca *cca, struct cca__pool *pool, uint32_t number,
+                             int *merged) {
     struct cca__block *block = cca__block_at(cca, number);
     struct cca__block_cache *const unused = &pool->stream->unused_blocks;
     *merged = 0;
@@ -225,11 +245,13 @@ static inline uint32_t merge(struct cca *cca, struct cca__pool *pool, uint32_t n
     return number;
 }
 
-void cca__pool_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t number, bool *over_limit) {
+void cca__pool_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t number,
+                           bool *over_limit) {
     struct cca__ledger *const ledger = &pool->ledger;
     struct cca__block *block = cca__block_at(cca, number);
     const int64_t size = (int64_t)block->size;
-    if (__builtin_expect(cca->observer.event != NULL, 0)) cca__observe_block(cca, ALLOCATOR_FREE_COMPLETED, pool, block);
+    if (__builtin_expect(cca->observer.event != NULL, 0))
+        cca__observe_block(cca, ALLOCATOR_FREE_COMPLETED, pool, block);
     ledger->taken[CCA__COUNT_BYTES] += size;
     ledger->taken[CCA__COUNT_REQUESTED] += (int64_t)block->requested;
     ledger->taken[CCA__COUNT_BLOCKS] += 1;
@@ -248,7 +270,8 @@ void cca__pool_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t num
         ledger->split_free_rises += merged == 0;
     }
     block->state = CCA__BLOCK_FREE;
-    block->gc_base = atomic_load_explicit(&pool->stream->device->large_searches, memory_order_relaxed);
+    block->gc_base =
+        atomic_load_explicit(&pool->stream->device->large_searches, memory_order_relaxed);
     cca__free_index_insert(&pool->index, cca->blocks, number);
     test_limits(pool, split_slack(pool), over_limit);
 }

@@ -11,34 +11,37 @@ static inline struct cca__pool *cca__pool_at(const struct cca *cca, uint16_t num
     return atomic_load_explicit(&cca->pools[number], memory_order_acquire);
 }
 
-// The free block that a request of ROUNDED bytes gets; 0 if none fits or max_split_size forbids the best one. It stays
-// in the free index.
+// The free block that a request of ROUNDED bytes gets; 0 if none fits or max_split_size forbids
+// the best one. It stays in the free index.
 uint32_t cca__pool_find_locked(const struct cca *cca, const struct cca__pool *pool, size_t rounded);
 
-// Hands a free block out: splits off what is too much, counts, tells the observer. IN_INDEX: it is in the free index (a
-// new segment's block is not). *over_limit becomes true if a limit of the stream was passed. On failure (no host memory)
-// nothing changed.
-enum base_status cca__pool_hand_out_locked(struct cca *cca, struct cca__pool *pool, uint32_t number, size_t rounded,
-                                           size_t requested, bool in_index, bool *over_limit) BASE_MUST_USE;
+// Hands a free block out: splits off what is too much, counts, tells the observer. IN_INDEX: it
+// is in the free index (a new segment's block is not). *over_limit becomes true if a limit of the
+// stream was passed. On failure (no host memory) nothing changed.
+enum base_status cca__pool_hand_out_locked(struct cca *cca, struct cca__pool *pool, uint32_t number,
+                                           size_t rounded, size_t requested, bool in_index,
+                                           bool *over_limit) BASE_MUST_USE;
 
-// The block handed out at ADDRESS, looked up without a lock; 0 if there certainly is none. A hint: the caller
-// checks it by cca__block_is_handed_out under the lock of the stream of its pool.
+// The block handed out at ADDRESS, looked up without a lock; 0 if there certainly is none. A
+// hint: the caller checks it by cca__block_is_handed_out under the lock of the stream of its
+// pool.
 uint32_t cca__block_lookup(struct cca *cca, const void *pointer);
-static inline bool cca__block_is_handed_out(const struct cca__block *block, const struct cca__pool *pool,
-                                            const void *pointer) {
-    return cca__block_pool(block) == pool->number && block->address == (uint64_t)(uintptr_t)pointer &&
-           block->state == CCA__BLOCK_ALLOCATED;
+static inline bool cca__block_is_handed_out(const struct cca__block *block,
+                                            const struct cca__pool *pool, const void *pointer) {
+    return cca__block_pool(block) == pool->number &&
+           block->address == (uint64_t)(uintptr_t)pointer && block->state == CCA__BLOCK_ALLOCATED;
 }
 // What is wrong with POINTER, as a status: freed before, inside a block, or of no block.
 enum base_status cca__pointer_invalid(struct cca *cca, const void *pointer);
 
-// The end of a free: the block merges with its free neighbours and becomes available. Its state is ALLOCATED or PENDING.
-// *over_limit as above.
-void cca__pool_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t number, bool *over_limit);
+// The end of a free: the block merges with its free neighbours and becomes available. Its state
+// is ALLOCATED or PENDING. *over_limit as above.
+void cca__pool_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t number,
+                           bool *over_limit);
 
 // An event about a block.
-void cca__observe_block(const struct cca *cca, enum allocator_action action, const struct cca__pool *pool,
-                        const struct cca__block *block);
+void cca__observe_block(const struct cca *cca, enum allocator_action action,
+                        const struct cca__pool *pool, const struct cca__block *block);
 
 // Counts a block of max_split_size or more that was handed out (+1) or freed (-1).
 void cca__count_oversize(struct cca__device *device, int amount);

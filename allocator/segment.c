@@ -1,8 +1,8 @@
-// See segment.h. The ladder, in PyTorch's order: garbage collection, a new segment, release of a few oversize
-// blocks and a new segment, release of everything and a last try.
+// See segment.h. The ladder, in PyTorch's order: garbage collection, a new segment, release of a
+// few oversize blocks and a new segment, release of everything and a last try.
 //
-// Only blocks that are their whole segment are ever given back, also after max_split_size was lowered while blocks were
-// split (where PyTorch 2.15 frees memory in use).
+// Only blocks that are their whole segment are ever given back, also after max_split_size was
+// lowered while blocks were split (where PyTorch 2.15 frees memory in use).
 #include "allocator/segment.h"
 
 #include "allocator/device.h"
@@ -10,26 +10,29 @@
 #include "allocator/pool.h"
 #include "allocator/stream_use.h"
 
-//------------------------------------------------------------------------------------------------------
-// Returning memory. Blocks to be released are taken out of the free index under their stream's lock and chained through
-// link[0]; nobody else can reach them then, since they are free and have no neighbours.
+//------------------------------------------------------------------------------------------------
+// Returning memory. Blocks to be released are taken out of the free index under their stream's
+// lock and chained through link[0]; nobody else can reach them then, since they are free and have
+// no neighbours.
 
-static void count_segment(struct cca__device *device, const struct cca__pool *pool, size_t size, int amount) {
+static void count_segment(struct cca__device *device, const struct cca__pool *pool, size_t size,
+                          int amount) {
     const int kind = cca__pool_kind(pool);
     const int64_t bytes = amount * (int64_t)size;
     cca__stat_change(&device->segment[ALLOCATOR_STAT_ALL], amount);
     cca__stat_change(&device->segment[kind], amount);
     cca__stat_change(&device->reserved[ALLOCATOR_STAT_ALL], bytes);
     cca__stat_change(&device->reserved[kind], bytes);
-    if (size >= device->owner->config.sizes.max_split_size) cca__stat_change(&device->oversize_segments, amount);
+    if (size >= device->owner->config.sizes.max_split_size)
+        cca__stat_change(&device->oversize_segments, amount);
     if (amount > 0)
         ++device->num_device_alloc;
     else
         ++device->num_device_free;
 }
 
-static void observe_segment(const struct cca *cca, enum allocator_action action, const struct cca__pool *pool,
-                            uint64_t address, size_t size) {
+static void observe_segment(const struct cca *cca, enum allocator_action action,
+                            const struct cca__pool *pool, uint64_t address, size_t size) {
     cca__observe(cca, &(struct allocator_event){
                           .action = action,
                           .device = pool->stream->device->ordinal,
@@ -58,8 +61,8 @@ static enum base_status release_segment(struct cca__pool *pool, uint32_t block_n
     const size_t size = block->size;
     const cudaError_t error = cudaFree((void *)(uintptr_t)address);
     if (error != cudaSuccess)
-        return cca__cuda_failed(error, "cudaFree of %zu bytes at %#llx on device %d", size, (unsigned long long)address,
-                                device->ordinal);
+        return cca__cuda_failed(error, "cudaFree of %zu bytes at %#llx on device %d", size,
+                                (unsigned long long)address, device->ordinal);
     device->reserved_bytes -= size;
     count_segment(device, pool, size, -1);
     observe_segment(cca, ALLOCATOR_SEGMENT_FREE, pool, address, size);
@@ -74,7 +77,8 @@ static enum base_status release_segment(struct cca__pool *pool, uint32_t block_n
 }
 
 // Releases a chain in order. What cannot be released, and all after it, becomes available again.
-static enum base_status release_chain(struct cca__pool *pool, uint32_t first, size_t *released_bytes) {
+static enum base_status release_chain(struct cca__pool *pool, uint32_t first,
+                                      size_t *released_bytes) {
     struct cca *const cca = pool->stream->device->owner;
     struct cca__device_scope scope;
     enum base_status status = BASE_OK;
@@ -120,9 +124,11 @@ static enum base_status release_pool(struct cca__pool *pool) {
     struct cca *const cca = pool->stream->device->owner;
     struct chain chain = {0};
     cca__lock_take(&pool->stream->lock);
-    for (uint32_t number = cca__free_index_next(&pool->index, cca->blocks, 0), next; number != 0; number = next) {
+    for (uint32_t number = cca__free_index_next(&pool->index, cca->blocks, 0), next; number != 0;
+         number = next) {
         next = cca__free_index_next(&pool->index, cca->blocks, number);
-        if (cca__block_is_alone(cca__block_at(cca, number))) chain_append_locked(pool, &chain, number);
+        if (cca__block_is_alone(cca__block_at(cca, number)))
+            chain_append_locked(pool, &chain, number);
     }
     cca__lock_release(&pool->stream->lock);
     return release_chain(pool, chain.first, NULL);
@@ -145,10 +151,11 @@ enum base_status cca__release_all_locked(struct cca__device *device) {
     return status;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Oversize blocks: under max_split_size a request cannot use them, so they make room first.
 
-// Chains what release_available gives back; false if that is less than wanted (what was chained goes all the same).
+// Chains what release_available gives back; false if that is less than wanted (what was chained
+// goes all the same).
 static bool chain_available_locked(struct cca__pool *pool, size_t wanted, struct chain *chain) {
     struct cca *const cca = pool->stream->device->owner;
     const size_t max_split_size = cca->config.sizes.max_split_size;
@@ -178,13 +185,15 @@ static enum base_status release_available(struct cca__pool *pool, size_t rounded
     *enough = false;
     if (max_split_size == CCA_UNLIMITED) return BASE_OK;
     cca__lock_take(&pool->stream->lock);
-    *enough = chain_available_locked(pool, rounded > max_split_size ? rounded : max_split_size, &chain);
+    *enough =
+        chain_available_locked(pool, rounded > max_split_size ? rounded : max_split_size, &chain);
     cca__lock_release(&pool->stream->lock);
     return release_chain(pool, chain.first, NULL);
 }
 
-//------------------------------------------------------------------------------------------------------
-// Garbage collection: whole segments of the large pool that were not asked for lately, oldest half first.
+//------------------------------------------------------------------------------------------------
+// Garbage collection: whole segments of the large pool that were not asked for lately, oldest
+// half first.
 
 static uint32_t age_of(const struct cca__device *device, const struct cca__block *block) {
     return atomic_load_explicit(&device->large_searches, memory_order_relaxed) - block->gc_base;
@@ -195,7 +204,8 @@ static void sum_ages(const struct cca__device *device, double *age, size_t *coun
     for (size_t index = 0; index < device->stream_count; ++index) {
         struct cca__pool *const pool = &device->by_handle[index]->pools[CCA__POOL_LARGE];
         cca__lock_take(&pool->stream->lock);
-        for (uint32_t number = 0; (number = cca__free_index_next(&pool->index, cca->blocks, number)) != 0;) {
+        for (uint32_t number = 0;
+             (number = cca__free_index_next(&pool->index, cca->blocks, number)) != 0;) {
             const struct cca__block *const block = cca__block_at(cca, number);
             if (!cca__block_is_alone(block)) continue;
             *age += age_of(device, block);
@@ -206,12 +216,14 @@ static void sum_ages(const struct cca__device *device, double *age, size_t *coun
 }
 
 // Releases all candidates of one stream that are at least as old as THRESHOLD.
-static enum base_status release_older(struct cca__pool *pool, double threshold, size_t *released, double *age, size_t *count) {
+static enum base_status release_older(struct cca__pool *pool, double threshold, size_t *released,
+                                      double *age, size_t *count) {
     struct cca__device *const device = pool->stream->device;
     struct cca *const cca = device->owner;
     struct chain chain = {0};
     cca__lock_take(&pool->stream->lock);
-    for (uint32_t number = cca__free_index_next(&pool->index, cca->blocks, 0), next; number != 0; number = next) {
+    for (uint32_t number = cca__free_index_next(&pool->index, cca->blocks, 0), next; number != 0;
+         number = next) {
         next = cca__free_index_next(&pool->index, cca->blocks, number);
         const struct cca__block *const block = cca__block_at(cca, number);
         if (!cca__block_is_alone(block) || age_of(device, block) < threshold) continue;
@@ -237,22 +249,24 @@ static enum base_status collect_garbage(struct cca__device *device) {
         const double oldest_half = age / (double)count;
         before = released;
         for (size_t index = 0; index < device->stream_count; ++index) {
-            const enum base_status status = release_older(&device->by_handle[index]->pools[CCA__POOL_LARGE], oldest_half,
-                                                          &released, &age, &count);
+            const enum base_status status =
+                release_older(&device->by_handle[index]->pools[CCA__POOL_LARGE], oldest_half,
+                              &released, &age, &count);
             if (status != BASE_OK) return status;
         }
     }
     return BASE_OK;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Taking memory.
 
 static enum base_status call_cuda_malloc(struct cca__device *device, size_t size, void **memory) {
     struct cca__device_scope scope;
     // An error that some earlier call left pending must not be taken for one of cudaMalloc.
     cudaError_t error = cudaGetLastError();
-    if (error != cudaSuccess) return cca__cuda_failed(error, "a call before cudaMalloc on device %d", device->ordinal);
+    if (error != cudaSuccess)
+        return cca__cuda_failed(error, "a call before cudaMalloc on device %d", device->ordinal);
     enum base_status status = cca__device_scope_begin(&scope, device->ordinal);
     if (status != BASE_OK) return status;
     error = cudaMalloc(memory, size);
@@ -260,14 +274,16 @@ static enum base_status call_cuda_malloc(struct cca__device *device, size_t size
         (void)cudaGetLastError();
         status = BASE_OUT_OF_MEMORY;
     } else if (error != cudaSuccess) {
-        status = cca__cuda_failed(error, "cudaMalloc of %zu bytes on device %d", size, device->ordinal);
+        status =
+            cca__cuda_failed(error, "cudaMalloc of %zu bytes on device %d", size, device->ordinal);
     }
     cca__device_scope_end(&scope);
     return status;
 }
 
 // BASE_OUT_OF_MEMORY, without a sentence, if the device or the fraction refuses.
-static enum base_status take_memory(struct cca__device *device, size_t size, bool is_retry, void **memory) {
+static enum base_status take_memory(struct cca__device *device, size_t size, bool is_retry,
+                                    void **memory) {
     if (is_retry) ++device->num_alloc_retries;
     if (device->limited && (device->reserved_bytes > device->allowed_bytes ||
                             size > device->allowed_bytes - device->reserved_bytes))
@@ -281,7 +297,8 @@ static enum base_status take_memory(struct cca__device *device, size_t size, boo
     return status;
 }
 
-static enum base_status take_memory_by_ladder(struct cca__pool *pool, size_t rounded, size_t size, void **memory) {
+static enum base_status take_memory_by_ladder(struct cca__pool *pool, size_t rounded, size_t size,
+                                              void **memory) {
     struct cca__device *const device = pool->stream->device;
     enum base_status status = collect_garbage(device);
     if (status != BASE_OK) return status;
@@ -299,13 +316,14 @@ static enum base_status take_memory_by_ladder(struct cca__pool *pool, size_t rou
 }
 
 // What describes a segment besides its block; taken before the stream is locked.
-static enum base_status add_record(struct cca *cca, const struct cca__pool *pool, uint64_t address, size_t size,
-                                   uint32_t *number) {
+static enum base_status add_record(struct cca *cca, const struct cca__pool *pool, uint64_t address,
+                                   size_t size, uint32_t *number) {
     enum base_status status = cca__arena_take(&cca->segment_records, number);
     if (status != BASE_OK) return status;
     struct cca__segment *const segment = &cca->segments[*number];
     uint32_t directory;
-    status = cca__page_table_add_segment(&cca->page_table, address, size, pool->is_small, &directory);
+    status =
+        cca__page_table_add_segment(&cca->page_table, address, size, pool->is_small, &directory);
     if (status != BASE_OK) {
         cca__arena_give_back(&cca->segment_records, *number);
         return status;
@@ -321,10 +339,11 @@ static enum base_status add_record(struct cca *cca, const struct cca__pool *pool
 }
 
 // The one block of a new segment, free and not in the index yet.
-static enum base_status add_block_locked(struct cca *cca, struct cca__pool *pool, uint32_t segment_number,
-                                         uint32_t *number) {
+static enum base_status add_block_locked(struct cca *cca, struct cca__pool *pool,
+                                         uint32_t segment_number, uint32_t *number) {
     struct cca__stream *const stream = pool->stream;
-    const enum base_status status = cca__block_take(&stream->unused_blocks, &cca->block_chunks, number);
+    const enum base_status status =
+        cca__block_take(&stream->unused_blocks, &cca->block_chunks, number);
     if (status != BASE_OK) return status;
     struct cca__segment *const segment = &cca->segments[segment_number];
     struct cca__block *const block = cca__block_at(cca, *number);
@@ -359,8 +378,9 @@ static void give_memory_back(struct cca__device *device, void *memory, size_t si
 }
 
 // Makes a segment of MEMORY and hands its front out.
-static enum base_status add_segment(struct cca__pool *pool, void *memory, size_t size, size_t rounded, size_t requested,
-                                    void **pointer, bool *over_limit) {
+static enum base_status add_segment(struct cca__pool *pool, void *memory, size_t size,
+                                    size_t rounded, size_t requested, void **pointer,
+                                    bool *over_limit) {
     struct cca__stream *const stream = pool->stream;
     struct cca *const cca = stream->device->owner;
     const uint64_t address = (uint64_t)(uintptr_t)memory;
@@ -391,8 +411,8 @@ static enum base_status add_segment(struct cca__pool *pool, void *memory, size_t
 }
 
 // Another thread of this stream may have made room between the miss and the growth lock.
-static enum base_status search_again(struct cca__pool *pool, size_t rounded, size_t requested, void **pointer,
-                                     bool *over_limit) {
+static enum base_status search_again(struct cca__pool *pool, size_t rounded, size_t requested,
+                                     void **pointer, bool *over_limit) {
     struct cca *const cca = pool->stream->device->owner;
     enum base_status status = BASE_OK;
     cca__lock_take(&pool->stream->lock);
@@ -405,10 +425,12 @@ static enum base_status search_again(struct cca__pool *pool, size_t rounded, siz
     return status;
 }
 
-enum base_status cca__grow(struct cca__stream *stream, size_t rounded, size_t requested, void **pointer) {
+enum base_status cca__grow(struct cca__stream *stream, size_t rounded, size_t requested,
+                           void **pointer) {
     struct cca__device *const device = stream->device;
     struct cca *const cca = device->owner;
-    struct cca__pool *const pool = &stream->pools[rounded <= CCA_SMALL_LIMIT ? CCA__POOL_SMALL : CCA__POOL_LARGE];
+    struct cca__pool *const pool =
+        &stream->pools[rounded <= CCA_SMALL_LIMIT ? CCA__POOL_SMALL : CCA__POOL_LARGE];
     struct cca_out_of_memory out_of_memory;
     void *memory, *handed_out = NULL;
     bool over_limit = false;

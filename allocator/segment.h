@@ -1,14 +1,16 @@
 // Segments: taking memory from the device when no cached block fits, and returning it.
 //
-// Everything here runs under the device's growth lock and makes device calls with no stream locked, so that hits of every
-// stream go on meanwhile.
+// Everything here runs under the device's growth lock and makes device calls with no stream
+// locked, so that hits of every stream go on meanwhile.
 #ifndef TIDEMARK_ALLOCATOR_SEGMENT_H
 #define TIDEMARK_ALLOCATOR_SEGMENT_H
 
 #include "allocator/core.h"
 
-// Serves a request that no cached block fits: the whole ladder from a new segment to out of memory. No lock held.
-enum base_status cca__grow(struct cca__stream *stream, size_t rounded, size_t requested, void **pointer) BASE_MUST_USE;
+// Serves a request that no cached block fits: the whole ladder from a new segment to out of
+// memory. No lock held.
+enum base_status cca__grow(struct cca__stream *stream, size_t rounded, size_t requested,
+                           void **pointer) BASE_MUST_USE;
 
 // Waits for all pending frees and returns every segment that is wholly free. growth_lock held.
 enum base_status cca__release_all_locked(struct cca__device *device) BASE_MUST_USE;

@@ -3,7 +3,9 @@
 
 static unsigned log2_floor(uint64_t value) { return 63u - (unsigned)__builtin_clzll(value); }
 
-static size_t round_up(size_t value, size_t power_of_two) { return (value + power_of_two - 1) & ~(power_of_two - 1); }
+static size_t round_up(size_t value, size_t power_of_two) {
+    return (value + power_of_two - 1) & ~(power_of_two - 1);
+}
 
 void cca__size_rules_update(struct cca__size_rules *rules) {
     rules->divided = false;
@@ -11,7 +13,8 @@ void cca__size_rules_update(struct cca__size_rules *rules) {
         if (rules->divisions[entry] > 1) rules->divided = true;
 }
 
-// The division of the request's power of two. Entry 0 stands for 1 MiB, so all below 2 MiB share it.
+// The division of the request's power of two. Entry 0 stands for 1 MiB, so all below 2 MiB share
+// it.
 static uint64_t division_of(const struct cca__size_rules *rules, size_t size) {
     const int entry = (int)log2_floor(size) - 20;
     if (entry < 0) return rules->divisions[0];
@@ -22,7 +25,8 @@ size_t cca__round_size_divided(const struct cca__size_rules *rules, size_t size)
     if (size < CCA_MIN_BLOCK) return CCA_MIN_BLOCK;
     const uint64_t division = division_of(rules, size);
     // The second test without 512 * division, which overflows for absurd divisions.
-    if (division <= 1 || (size - 1) / CCA_MIN_BLOCK < division) return round_up(size, CCA_MIN_BLOCK);
+    if (division <= 1 || (size - 1) / CCA_MIN_BLOCK < division)
+        return round_up(size, CCA_MIN_BLOCK);
     if ((size & (size - 1)) == 0) return size;
     const size_t power = (size_t)1 << log2_floor(size);
     const size_t step = power >> log2_floor(division);

@@ -1,4 +1,5 @@
-// Each device is copied at one moment, under its growth lock and the locks of all its streams; devices one after the other.
+// Each device is copied at one moment, under its growth lock and the locks of all its streams;
+// devices one after the other.
 #include "allocator/snapshot.h"
 
 #include "allocator/device.h"
@@ -13,24 +14,29 @@ static struct counts count_device(const struct cca__device *device) {
     const struct cca *const cca = device->owner;
     struct counts counts = {0};
     for (size_t index = 0; index < device->stream_count; ++index)
-        for (uint32_t number = device->by_handle[index]->first_segment; number != 0; number = cca->segments[number].next) {
+        for (uint32_t number = device->by_handle[index]->first_segment; number != 0;
+             number = cca->segments[number].next) {
             ++counts.segments;
-            for (uint32_t block = cca->segments[number].first_block; block != 0; block = cca->blocks[block].next)
+            for (uint32_t block = cca->segments[number].first_block; block != 0;
+                 block = cca->blocks[block].next)
                 ++counts.blocks;
         }
     return counts;
 }
 
 static enum base_status reserve(struct allocator_snapshot *snapshot, struct counts more) {
-    const size_t segments = snapshot->segment_count + more.segments, blocks = snapshot->block_count + more.blocks;
+    const size_t segments = snapshot->segment_count + more.segments,
+                 blocks = snapshot->block_count + more.blocks;
     struct allocator_snapshot_segment *const segment_array =
         realloc(snapshot->segments, (segments + 1) * sizeof *snapshot->segments);
     if (segment_array != NULL) snapshot->segments = segment_array;
-    struct allocator_snapshot_block *const block_array = realloc(snapshot->blocks, (blocks + 1) * sizeof *snapshot->blocks);
+    struct allocator_snapshot_block *const block_array =
+        realloc(snapshot->blocks, (blocks + 1) * sizeof *snapshot->blocks);
     if (block_array != NULL) snapshot->blocks = block_array;
     if (segment_array == NULL || block_array == NULL)
-        return base_status_set(BASE_HOST_MEMORY, "out of host memory for a snapshot of %zu segments and %zu blocks", segments,
-                               blocks);
+        return base_status_set(BASE_HOST_MEMORY,
+                               "out of host memory for a snapshot of %zu segments and %zu blocks",
+                               segments, blocks);
     return BASE_OK;
 }
 
@@ -70,15 +76,18 @@ static int compare_addresses(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// First the segments, then, when they are in order, their blocks. block_first carries a segment's first block between.
-static enum base_status copy_device(struct cca__device *device, struct allocator_snapshot *snapshot, size_t *active) {
+// First the segments, then, when they are in order, their blocks. block_first carries a segment's
+// first block between.
+static enum base_status copy_device(struct cca__device *device, struct allocator_snapshot *snapshot,
+                                    size_t *active) {
     const struct cca *const cca = device->owner;
     const enum base_status status = reserve(snapshot, count_device(device));
     if (status != BASE_OK) return status;
     const size_t first = snapshot->segment_count;
     for (size_t index = 0; index < device->stream_count; ++index) {
         const struct cca__stream *const stream = device->by_handle[index];
-        for (uint32_t number = stream->first_segment; number != 0; number = cca->segments[number].next) {
+        for (uint32_t number = stream->first_segment; number != 0;
+             number = cca->segments[number].next) {
             const struct cca__segment *const segment = &cca->segments[number];
             snapshot->segments[snapshot->segment_count++] = (struct allocator_snapshot_segment){
                 .device = device->ordinal,
@@ -91,7 +100,8 @@ static enum base_status copy_device(struct cca__device *device, struct allocator
             };
         }
     }
-    qsort(&snapshot->segments[first], snapshot->segment_count - first, sizeof *snapshot->segments, compare_addresses);
+    qsort(&snapshot->segments[first], snapshot->segment_count - first, sizeof *snapshot->segments,
+          compare_addresses);
     for (size_t index = first; index < snapshot->segment_count; ++index) {
         struct allocator_snapshot_segment *const segment = &snapshot->segments[index];
         copy_blocks(cca, (uint32_t)segment->block_first, snapshot, segment);
@@ -104,14 +114,16 @@ enum base_status cca__snapshot(struct cca *cca, struct allocator_snapshot *snaps
     struct allocator_snapshot copy = {0};
     enum base_status status = BASE_OK;
     for (int ordinal = 0; ordinal < CCA__DEVICES_MAX && status == BASE_OK; ++ordinal) {
-        struct cca__device *const device = atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
+        struct cca__device *const device =
+            atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
         if (device == NULL) continue;
         size_t active = 0;
         cca__lock_take(&device->growth_lock);
         cca__streams_lock_all(device);
         status = copy_device(device, &copy, &active);
         if (status == BASE_OK)
-            cca__observe(cca, &(struct allocator_event){.action = ALLOCATOR_SNAPSHOT, .device = ordinal, .size = active});
+            cca__observe(cca, &(struct allocator_event){
+                                  .action = ALLOCATOR_SNAPSHOT, .device = ordinal, .size = active});
         cca__streams_unlock_all(device);
         cca__lock_release(&device->growth_lock);
     }

@@ -16,7 +16,8 @@ int64_t cca__ledger_current(const struct cca__ledger *ledger, enum cca__family f
     case CCA__ALLOCATED_BYTES: return active_bytes - ledger->pending_bytes;
     case CCA__ACTIVE_BYTES: return active_bytes;
     case CCA__INACTIVE_SPLIT_BYTES: return ledger->partial_bytes - active_bytes;
-    case CCA__REQUESTED_BYTES: return ledger->handed[CCA__COUNT_REQUESTED] - ledger->taken[CCA__COUNT_REQUESTED];
+    case CCA__REQUESTED_BYTES:
+        return ledger->handed[CCA__COUNT_REQUESTED] - ledger->taken[CCA__COUNT_REQUESTED];
     case CCA__FAMILY_COUNT: break;
     }
     BASE_CHECK(false);
@@ -31,7 +32,8 @@ static int64_t ledger_allocated(const struct cca__ledger *ledger, enum cca__fami
     case CCA__INACTIVE_SPLIT: return ledger->split_free_rises;
     case CCA__ALLOCATED_BYTES:
     case CCA__ACTIVE_BYTES: return ledger->handed[CCA__COUNT_BYTES];
-    case CCA__INACTIVE_SPLIT_BYTES: return ledger->split_bytes_rises + ledger->taken[CCA__COUNT_BYTES];
+    case CCA__INACTIVE_SPLIT_BYTES:
+        return ledger->split_bytes_rises + ledger->taken[CCA__COUNT_BYTES];
     case CCA__REQUESTED_BYTES: return ledger->handed[CCA__COUNT_REQUESTED];
     case CCA__FAMILY_COUNT: break;
     }
@@ -41,19 +43,24 @@ static int64_t ledger_allocated(const struct cca__ledger *ledger, enum cca__fami
 
 static int64_t stream_current(const struct cca__stream *stream, enum cca__family family, int kind) {
     int64_t current = 0;
-    if (kind != ALLOCATOR_STAT_LARGE_POOL) current += cca__ledger_current(&stream->pools[CCA__POOL_SMALL].ledger, family);
-    if (kind != ALLOCATOR_STAT_SMALL_POOL) current += cca__ledger_current(&stream->pools[CCA__POOL_LARGE].ledger, family);
+    if (kind != ALLOCATOR_STAT_LARGE_POOL)
+        current += cca__ledger_current(&stream->pools[CCA__POOL_SMALL].ledger, family);
+    if (kind != ALLOCATOR_STAT_SMALL_POOL)
+        current += cca__ledger_current(&stream->pools[CCA__POOL_LARGE].ledger, family);
     return current;
 }
 
-static int64_t stream_allocated(const struct cca__stream *stream, enum cca__family family, int kind) {
+static int64_t stream_allocated(const struct cca__stream *stream, enum cca__family family,
+                                int kind) {
     int64_t allocated = 0;
-    if (kind != ALLOCATOR_STAT_LARGE_POOL) allocated += ledger_allocated(&stream->pools[CCA__POOL_SMALL].ledger, family);
-    if (kind != ALLOCATOR_STAT_SMALL_POOL) allocated += ledger_allocated(&stream->pools[CCA__POOL_LARGE].ledger, family);
+    if (kind != ALLOCATOR_STAT_LARGE_POOL)
+        allocated += ledger_allocated(&stream->pools[CCA__POOL_SMALL].ledger, family);
+    if (kind != ALLOCATOR_STAT_SMALL_POOL)
+        allocated += ledger_allocated(&stream->pools[CCA__POOL_LARGE].ledger, family);
     return allocated;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Limits.
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -64,12 +71,17 @@ void cca__stats_update_limits_locked(struct cca__stream *stream) {
     const struct cca__ledger *const large = &stream->pools[CCA__POOL_LARGE].ledger;
     for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind) {
         int64_t blocks = 0, bytes = 0; // pending
-        if (kind != ALLOCATOR_STAT_LARGE_POOL) blocks += small->pending_blocks, bytes += small->pending_bytes;
-        if (kind != ALLOCATOR_STAT_SMALL_POOL) blocks += large->pending_blocks, bytes += large->pending_bytes;
+        if (kind != ALLOCATOR_STAT_LARGE_POOL)
+            blocks += small->pending_blocks, bytes += small->pending_bytes;
+        if (kind != ALLOCATOR_STAT_SMALL_POOL)
+            blocks += large->pending_blocks, bytes += large->pending_bytes;
         struct cca__limits *const limits = &stream->limits[kind];
-        // What is allocated is what is active less what is pending: one test of the active counters serves both families.
-        limits->active[CCA__COUNT_BLOCKS] = least(family[CCA__ACTIVE][kind], family[CCA__ALLOCATION][kind] + blocks);
-        limits->active[CCA__COUNT_BYTES] = least(family[CCA__ACTIVE_BYTES][kind], family[CCA__ALLOCATED_BYTES][kind] + bytes);
+        // What is allocated is what is active less what is pending: one test of the active
+        // counters serves both families.
+        limits->active[CCA__COUNT_BLOCKS] =
+            least(family[CCA__ACTIVE][kind], family[CCA__ALLOCATION][kind] + blocks);
+        limits->active[CCA__COUNT_BYTES] =
+            least(family[CCA__ACTIVE_BYTES][kind], family[CCA__ALLOCATED_BYTES][kind] + bytes);
         limits->active[CCA__COUNT_REQUESTED] = family[CCA__REQUESTED_BYTES][kind];
         limits->split_free = family[CCA__INACTIVE_SPLIT][kind];
         limits->split_bytes = family[CCA__INACTIVE_SPLIT_BYTES][kind];
@@ -85,7 +97,8 @@ bool cca__stats_raise_locked(struct cca__stream *stream) {
             cca__ledger_current(&stream->pools[CCA__POOL_SMALL].ledger, (enum cca__family)family);
         current[ALLOCATOR_STAT_LARGE_POOL] =
             cca__ledger_current(&stream->pools[CCA__POOL_LARGE].ledger, (enum cca__family)family);
-        current[ALLOCATOR_STAT_ALL] = current[ALLOCATOR_STAT_SMALL_POOL] + current[ALLOCATOR_STAT_LARGE_POOL];
+        current[ALLOCATOR_STAT_ALL] =
+            current[ALLOCATOR_STAT_SMALL_POOL] + current[ALLOCATOR_STAT_LARGE_POOL];
         for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind)
             if (current[kind] > stream->family_limit[family][kind])
                 stream->family_limit[family][kind] = device->peak[family][kind] = current[kind];
@@ -94,11 +107,12 @@ bool cca__stats_raise_locked(struct cca__stream *stream) {
     return true;
 }
 
-// One family and kind over all streams: raises the peak to the sum, lets every stream have at least what it uses, and takes what the limits
-// then have too much from streams with room.
+// One family and kind over all streams: raises the peak to the sum, lets every stream have at
+// least what it uses, and takes what the limits then have too much from streams with room.
 static void settle(struct cca__device *device, enum cca__family family, int kind) {
     int64_t total = 0, limits = 0;
-    for (struct cca__stream *stream = device->first_created; stream != NULL; stream = stream->created_next) {
+    for (struct cca__stream *stream = device->first_created; stream != NULL;
+         stream = stream->created_next) {
         const int64_t current = stream_current(stream, family, kind);
         int64_t *const limit = &stream->family_limit[family][kind];
         if (current > *limit) *limit = current;
@@ -107,7 +121,8 @@ static void settle(struct cca__device *device, enum cca__family family, int kind
     }
     if (total > device->peak[family][kind]) device->peak[family][kind] = total;
     int64_t excess = limits - device->peak[family][kind];
-    for (struct cca__stream *stream = device->first_created; excess > 0; stream = stream->created_next) {
+    for (struct cca__stream *stream = device->first_created; excess > 0;
+         stream = stream->created_next) {
         int64_t *const limit = &stream->family_limit[family][kind];
         const int64_t taken = least(excess, *limit - stream_current(stream, family, kind));
         *limit -= taken;
@@ -119,13 +134,14 @@ void cca__stats_meet(struct cca__stream *stream) {
     struct cca__device *const device = stream->device;
     cca__streams_lock_all(device);
     for (int family = 0; family < CCA__FAMILY_COUNT; ++family)
-        for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind) settle(device, (enum cca__family)family, kind);
+        for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind)
+            settle(device, (enum cca__family)family, kind);
     for (struct cca__stream *each = device->first_created; each != NULL; each = each->created_next)
         cca__stats_update_limits_locked(each);
     cca__streams_unlock_all(device);
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Reading and resetting.
 
 static struct allocator_stat *family_stat(struct allocator_stats *stats, enum cca__family family) {
@@ -144,9 +160,11 @@ static struct allocator_stat *family_stat(struct allocator_stats *stats, enum cc
 }
 
 // Sums over the device's streams, since the allocator was made.
-static struct allocator_stat family_sums(const struct cca__device *device, enum cca__family family, int kind) {
+static struct allocator_stat family_sums(const struct cca__device *device, enum cca__family family,
+                                         int kind) {
     struct allocator_stat sums = {.peak = device->peak[family][kind]};
-    for (const struct cca__stream *stream = device->first_created; stream != NULL; stream = stream->created_next) {
+    for (const struct cca__stream *stream = device->first_created; stream != NULL;
+         stream = stream->created_next) {
         sums.current += stream_current(stream, family, kind);
         sums.allocated += stream_allocated(stream, family, kind);
     }
@@ -181,12 +199,15 @@ void cca__stats_reset_peak_locked(struct cca__device *device) {
     for (int family = 0; family < CCA__FAMILY_COUNT; ++family)
         for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind) {
             device->peak[family][kind] = 0;
-            for (struct cca__stream *stream = device->first_created; stream != NULL; stream = stream->created_next) {
-                stream->family_limit[family][kind] = stream_current(stream, (enum cca__family)family, kind);
+            for (struct cca__stream *stream = device->first_created; stream != NULL;
+                 stream = stream->created_next) {
+                stream->family_limit[family][kind] =
+                    stream_current(stream, (enum cca__family)family, kind);
                 device->peak[family][kind] += stream->family_limit[family][kind];
             }
         }
-    for (struct cca__stream *stream = device->first_created; stream != NULL; stream = stream->created_next)
+    for (struct cca__stream *stream = device->first_created; stream != NULL;
+         stream = stream->created_next)
         cca__stats_update_limits_locked(stream);
     for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind) {
         device->segment[kind].peak = device->segment[kind].current;

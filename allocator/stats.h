@@ -1,14 +1,17 @@
 // Statistics: exact, with few stores on the path of a cache hit.
 //
-// A pool counts what was handed out and what was taken back, both ever growing; the rest is derived: current = handed - taken,
-// `allocated` = handed, `freed` = taken (plus what waits for events, where the free counts at once). The bytes of free parts of split segments
-// are bytes of segments not wholly free - active bytes, so their peak is a floor on active bytes and needs no counter.
+// A pool counts what was handed out and what was taken back, both ever growing; the rest is
+// derived: current = handed - taken, `allocated` = handed, `freed` = taken (plus what waits for
+// events, where the free counts at once). The bytes of free parts of split segments are bytes of
+// segments not wholly free - active bytes, so their peak is a floor on active bytes and needs no
+// counter.
 //
-// Peaks over several pools need no shared counter either. Each stream has a *limit* for each family and kind; the limits of a
-// device's streams together never exceed the peak. So while no stream passes its own limit, no peak is passed, and a call
-// tests its own limits only. A stream that passes one *meets* the others, after releasing its own lock: under all their locks the true
-// sum is compared with the peak, and the stream takes what it lacks, and no more, from those that have room. While a device has
-// one stream the limit is the peak and rises in place.
+// Peaks over several pools need no shared counter either. Each stream has a *limit* for each
+// family and kind; the limits of a device's streams together never exceed the peak. So while no
+// stream passes its own limit, no peak is passed, and a call tests its own limits only. A stream
+// that passes one *meets* the others, after releasing its own lock: under all their locks the
+// true sum is compared with the peak, and the stream takes what it lacks, and no more, from those
+// that have room. While a device has one stream the limit is the peak and rises in place.
 #ifndef TIDEMARK_ALLOCATOR_STATS_H
 #define TIDEMARK_ALLOCATOR_STATS_H
 
@@ -34,13 +37,14 @@ enum cca__family {
     CCA__FAMILY_COUNT
 };
 
-// The counters of one pool, guarded by its stream's lock. What was "taken" back is complete: no longer waiting for events.
+// The counters of one pool, guarded by its stream's lock. What was "taken" back is complete: no
+// longer waiting for events.
 struct cca__ledger {
     int64_t handed[CCA__COUNT_KINDS], taken[CCA__COUNT_KINDS];
-    int64_t split_free;          // free blocks in split segments
-    int64_t split_free_rises;    // sum of its increases
-    int64_t partial_bytes;       // of segments that are not wholly free
-    int64_t split_bytes_rises;   // sum of increases of inactive_split_bytes, less taken[BYTES]
+    int64_t split_free;        // free blocks in split segments
+    int64_t split_free_rises;  // sum of its increases
+    int64_t partial_bytes;     // of segments that are not wholly free
+    int64_t split_bytes_rises; // sum of increases of inactive_split_bytes, less taken[BYTES]
     int64_t pending_blocks, pending_bytes; // freed, waiting for events
 };
 
@@ -62,8 +66,8 @@ static inline void cca__stat_change(struct allocator_stat *stat, int64_t amount)
 
 int64_t cca__ledger_current(const struct cca__ledger *ledger, enum cca__family family);
 
-// After a counter passed a limit, the stream's lock held. True if the limits were raised in place; else the caller
-// releases the lock and calls cca__stats_meet.
+// After a counter passed a limit, the stream's lock held. True if the limits were raised in
+// place; else the caller releases the lock and calls cca__stats_meet.
 bool cca__stats_raise_locked(struct cca__stream *stream);
 // Takes the locks of all streams of the device.
 void cca__stats_meet(struct cca__stream *stream);

@@ -10,7 +10,8 @@ static struct cca__use_record *record_at(const struct cca *cca, uint32_t number)
     return (struct cca__use_record *)(void *)cca->use_records.base + number;
 }
 
-enum base_status cca__use_add_locked(struct cca *cca, struct cca__block *block, const struct cca__stream *user) {
+enum base_status cca__use_add_locked(struct cca *cca, struct cca__block *block,
+                                     const struct cca__stream *user) {
     const uint16_t pool = user->pools[CCA__POOL_SMALL].number;
     struct cca__use_record *record = NULL;
     for (uint32_t number = block->uses; number != 0; number = record->next) {
@@ -38,7 +39,7 @@ static void forget_uses_locked(struct cca *cca, struct cca__block *block) {
     block->uses = 0;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Events and queues. The device's events lock held.
 
 static enum base_status take_event_locked(struct cca__device *device, cudaEvent_t *event) {
@@ -50,14 +51,16 @@ static enum base_status take_event_locked(struct cca__device *device, cudaEvent_
     enum base_status status = cca__device_scope_begin(&scope, device->ordinal);
     if (status != BASE_OK) return status;
     const cudaError_t error = cudaEventCreateWithFlags(event, cudaEventDisableTiming);
-    if (error != cudaSuccess) status = cca__cuda_failed(error, "cudaEventCreateWithFlags on device %d", device->ordinal);
+    if (error != cudaSuccess)
+        status = cca__cuda_failed(error, "cudaEventCreateWithFlags on device %d", device->ordinal);
     cca__device_scope_end(&scope);
     return status;
 }
 
 static void keep_event_locked(struct cca__device *device, cudaEvent_t event) {
     if (device->spare_event_count == device->spare_event_capacity) {
-        const size_t capacity = device->spare_event_capacity == 0 ? 64 : 2 * device->spare_event_capacity;
+        const size_t capacity =
+            device->spare_event_capacity == 0 ? 64 : 2 * device->spare_event_capacity;
         cudaEvent_t *const events = realloc(device->spare_events, capacity * sizeof *events);
         if (events == NULL) {
             (void)cudaEventDestroy(event); // a spare one that cannot be kept
@@ -73,7 +76,8 @@ static enum base_status queue_reserve_locked(struct cca__event_queue *queue) {
     if (queue->count < queue->capacity) return BASE_OK;
     const size_t capacity = queue->capacity == 0 ? 16 : 2 * queue->capacity;
     struct cca__queued_event *const entries = malloc(capacity * sizeof *entries);
-    if (entries == NULL) return base_status_set(BASE_HOST_MEMORY, "out of host memory for %zu events", capacity);
+    if (entries == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "out of host memory for %zu events", capacity);
     for (size_t index = 0; index < queue->count; ++index)
         entries[index] = queue->entries[(queue->first + index) & (queue->capacity - 1)];
     free(queue->entries);
@@ -93,10 +97,11 @@ static void queue_pop_locked(struct cca__event_queue *queue) {
     ++queue->popped;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Freeing.
 
-// Ends the wait of one event; the last one of a block completes its free. *over_limit as in cca__pool_free_locked.
+// Ends the wait of one event; the last one of a block completes its free. *over_limit as in
+// cca__pool_free_locked.
 static struct cca__stream *complete_event(struct cca *cca, uint32_t number, bool *over_limit) {
     struct cca__block *const block = cca__block_at(cca, number);
     struct cca__pool *const pool = cca__pool_at(cca, cca__block_pool(block));
@@ -127,7 +132,8 @@ static enum base_status record_event_locked(struct cca__stream *user, cudaEvent_
     if (status == BASE_OK) {
         const cudaError_t error = cudaEventRecord(*event, user->handle);
         if (error != cudaSuccess)
-            status = cca__cuda_failed(error, "cudaEventRecord on stream %p of device %d", (void *)user->handle, device->ordinal);
+            status = cca__cuda_failed(error, "cudaEventRecord on stream %p of device %d",
+                                      (void *)user->handle, device->ordinal);
         cca__device_scope_end(&scope);
     }
     if (status != BASE_OK) keep_event_locked(device, *event);
@@ -143,7 +149,8 @@ struct use_walk {
 static struct cca__stream *next_user(struct use_walk *walk) {
     while (walk->record != 0) {
         const struct cca__use_record *const record = record_at(walk->cca, walk->record);
-        if (walk->index < record->count) return cca__pool_at(walk->cca, record->pools[walk->index++])->stream;
+        if (walk->index < record->count)
+            return cca__pool_at(walk->cca, record->pools[walk->index++])->stream;
         walk->record = record->next;
         walk->index = 0;
     }
@@ -152,12 +159,14 @@ static struct cca__stream *next_user(struct use_walk *walk) {
 
 static uint16_t count_users(const struct cca *cca, uint32_t record) {
     uint16_t count = 0;
-    for (; record != 0; record = record_at(cca, record)->next) count = (uint16_t)(count + record_at(cca, record)->count);
+    for (; record != 0; record = record_at(cca, record)->next)
+        count = (uint16_t)(count + record_at(cca, record)->count);
     return count;
 }
 
 // Records an event on every stream that uses the block; on failure none is queued.
-static enum base_status record_events_locked(struct cca *cca, uint32_t number, uint32_t uses, uint16_t count) {
+static enum base_status record_events_locked(struct cca *cca, uint32_t number, uint32_t uses,
+                                             uint16_t count) {
     struct use_walk walk = {.cca = cca, .record = uses};
     struct cca__stream *user;
     enum base_status status = BASE_OK;
@@ -166,7 +175,8 @@ static enum base_status record_events_locked(struct cca *cca, uint32_t number, u
         cudaEvent_t event;
         status = record_event_locked(user, &event);
         if (status != BASE_OK) break;
-        queue_push_locked(&user->queue, (struct cca__queued_event){.event = event, .block = number});
+        queue_push_locked(&user->queue,
+                          (struct cca__queued_event){.event = event, .block = number});
         ++recorded;
     }
     if (status == BASE_OK) {
@@ -179,7 +189,9 @@ static enum base_status record_events_locked(struct cca *cca, uint32_t number, u
         user = next_user(&walk);
         struct cca__event_queue *const queue = &user->queue;
         --queue->count;
-        keep_event_locked(user->device, queue->entries[(queue->first + queue->count) & (queue->capacity - 1)].event);
+        keep_event_locked(
+            user->device,
+            queue->entries[(queue->first + queue->count) & (queue->capacity - 1)].event);
     }
     return status;
 }
@@ -192,7 +204,8 @@ enum base_status cca__free_used(struct cca__stream *stream, void *pointer, uint3
     bool ours = false;
     cca__lock_take(&device->events_lock);
     cca__lock_take(&stream->lock);
-    if (pool != NULL && pool->stream == stream && cca__block_is_handed_out(block, pool, pointer) && block->uses != 0) {
+    if (pool != NULL && pool->stream == stream && cca__block_is_handed_out(block, pool, pointer) &&
+        block->uses != 0) {
         block->state = CCA__BLOCK_PENDING; // from here on a second free is refused
         ours = true;
     }
@@ -220,10 +233,11 @@ enum base_status cca__free_used(struct cca__stream *stream, void *pointer, uint3
     return status;
 }
 
-//------------------------------------------------------------------------------------------------------
+//------------------------------------------------------------------------------------------------
 // Polling and waiting.
 
-// Streams that passed a limit while the events lock was held meet under it: their locks come later in the order.
+// Streams that passed a limit while the events lock was held meet under it: their locks come
+// later in the order.
 static void finish_front_locked(struct cca__device *device, struct cca__event_queue *queue) {
     const struct cca__queued_event entry = queue->entries[queue->first];
     bool over_limit = false;
@@ -234,14 +248,16 @@ static void finish_front_locked(struct cca__device *device, struct cca__event_qu
     if (over_limit) cca__stats_meet(stream);
 }
 
-static enum base_status poll_queue_locked(struct cca__device *device, struct cca__event_queue *queue) {
+static enum base_status poll_queue_locked(struct cca__device *device,
+                                          struct cca__event_queue *queue) {
     while (queue->count > 0) {
         const cudaError_t error = cudaEventQuery(queue->entries[queue->first].event);
         if (error == cudaErrorNotReady) {
             (void)cudaGetLastError();
             return BASE_OK;
         }
-        if (error != cudaSuccess) return cca__cuda_failed(error, "cudaEventQuery on device %d", device->ordinal);
+        if (error != cudaSuccess)
+            return cca__cuda_failed(error, "cudaEventQuery on device %d", device->ordinal);
         finish_front_locked(device, queue);
     }
     return BASE_OK;
@@ -256,8 +272,10 @@ enum base_status cca__poll_pending(struct cca__device *device) {
     return status;
 }
 
-// Waits for the events of one stream that are queued now. The wait itself is without the lock, so that polling goes on.
-static enum base_status synchronize_queue(struct cca__device *device, struct cca__event_queue *queue) {
+// Waits for the events of one stream that are queued now. The wait itself is without the lock, so
+// that polling goes on.
+static enum base_status synchronize_queue(struct cca__device *device,
+                                          struct cca__event_queue *queue) {
     enum base_status status = BASE_OK;
     cca__lock_take(&device->events_lock);
     const uint64_t end = queue->popped + queue->count;
@@ -271,7 +289,8 @@ static enum base_status synchronize_queue(struct cca__device *device, struct cca
             status = cca__cuda_failed(error, "cudaEventSynchronize on device %d", device->ordinal);
             break;
         }
-        if (queue->popped == popped) finish_front_locked(device, queue); // else a poll of another thread saw it first
+        if (queue->popped == popped)
+            finish_front_locked(device, queue); // else a poll of another thread saw it first
     }
     cca__lock_release(&device->events_lock);
     return status;

@@ -1,14 +1,17 @@
-// Blocks used by several streams: which streams use a block (record_stream), and the events that tell when their work is done.
+// Blocks used by several streams: which streams use a block (record_stream), and the events that
+// tell when their work is done.
 //
-// A free of such a block records an event on every stream that uses it and puts the block aside; it becomes available when all
-// of them are complete. Events wait in one queue a stream and are polled at allocations, in the order of the stream's
-// handles (of their creation, on the simulator); a queue is looked at up to its first unfinished event.
+// A free of such a block records an event on every stream that uses it and puts the block aside;
+// it becomes available when all of them are complete. Events wait in one queue a stream and are
+// polled at allocations, in the order of the stream's handles (of their creation, on the
+// simulator); a queue is looked at up to its first unfinished event.
 #ifndef TIDEMARK_ALLOCATOR_STREAM_USE_H
 #define TIDEMARK_ALLOCATOR_STREAM_USE_H
 
 #include "allocator/core.h"
 
-// The streams that use a block, by the number of their small pool. In the arena use_records, named by cca__block.uses.
+// The streams that use a block, by the number of their small pool. In the arena use_records,
+// named by cca__block.uses.
 #define CCA__USES_PER_RECORD 26
 struct cca__use_record {
     uint32_t next;   // more streams; 0
@@ -21,13 +24,16 @@ _Static_assert(sizeof(struct cca__use_record) == 64, "a record of uses fills one
 #define CCA__USE_RECORDS_MAX ((uint32_t)1 << 26)
 
 // Adds USER to the block's streams. The lock of the block's stream held.
-enum base_status cca__use_add_locked(struct cca *cca, struct cca__block *block, const struct cca__stream *user) BASE_MUST_USE;
+enum base_status cca__use_add_locked(struct cca *cca, struct cca__block *block,
+                                     const struct cca__stream *user) BASE_MUST_USE;
 
-// Frees a block with uses: records the events and lets it wait. No lock held; POINTER may have been freed meanwhile.
-// If an event cannot be recorded the block stays with the caller.
-enum base_status cca__free_used(struct cca__stream *stream, void *pointer, uint32_t number) BASE_MUST_USE;
+// Frees a block with uses: records the events and lets it wait. No lock held; POINTER may have
+// been freed meanwhile. If an event cannot be recorded the block stays with the caller.
+enum base_status cca__free_used(struct cca__stream *stream, void *pointer,
+                                uint32_t number) BASE_MUST_USE;
 
-// Completes the frees whose events are done. No lock held. An event that cannot be asked stays in its queue.
+// Completes the frees whose events are done. No lock held. An event that cannot be asked stays in
+// its queue.
 enum base_status cca__poll_pending(struct cca__device *device) BASE_MUST_USE;
 
 // Waits for all events and completes all frees. growth_lock held.

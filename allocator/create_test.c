@@ -1,0 +1,51 @@
+// One text, any allocator.
+#include "allocator/create.h"
+
+#include "allocator/testing.h"
+
+static void check_name(const char *text, const char *name) {
+    struct allocator *allocator = NULL;
+    BASE_CHECK_EQ(allocator_create(text, 1.0, &allocator), BASE_OK);
+    BASE_CHECK(strcmp(allocator->operations->name, name) == 0);
+    allocator_destroy(allocator);
+}
+
+static void the_text_names_the_allocator(void) {
+    check_name("", "caching");
+    check_name(NULL, "caching");
+    check_name("max_split_size_mb:128", "caching");
+    check_name("x_allocator:caching", "caching");
+    check_name("x_allocator:caching,max_split_size_mb:128", "caching");
+    check_name("x_allocator:direct", "direct");
+}
+
+static void what_is_no_allocator_is_refused(void) {
+    struct allocator *allocator = NULL;
+    BASE_CHECK_EQ(allocator_create("x_allocator:buddy", 1.0, &allocator), BASE_INVALID_CONFIG);
+    BASE_CHECK(testing_message_has("caching or direct"));
+    BASE_CHECK_EQ(allocator_create("x_allocator:direct,max_split_size_mb:64", 1.0, &allocator),
+                  BASE_INVALID_CONFIG);
+    BASE_CHECK_EQ(allocator_create("max_split_size_mb:1", 1.0, &allocator), BASE_INVALID_CONFIG);
+    BASE_CHECK_EQ(allocator_create("expandable_segments:True", 1.0, &allocator), BASE_UNSUPPORTED);
+    BASE_CHECK(allocator == NULL);
+}
+
+static void a_fraction_below_one_limits(void) {
+    struct allocator *allocator = NULL;
+    void *pointer;
+    BASE_CHECK_EQ(sim_configure(&(struct sim_options){.capacity_bytes = BASE_GIB,
+                                                      .numerics = SIM_NUMERICS_OFF}),
+                  BASE_OK);
+    BASE_CHECK_EQ(allocator_create("", 0.5, &allocator), BASE_OK);
+    BASE_CHECK_EQ(allocator_malloc(allocator, 0, 600 * BASE_MIB, NULL, &pointer),
+                  BASE_OUT_OF_MEMORY);
+    BASE_CHECK(testing_message_has("512.00 MiB allowed"));
+    allocator_destroy(allocator);
+}
+
+int main(void) {
+    the_text_names_the_allocator();
+    what_is_no_allocator_is_refused();
+    a_fraction_below_one_limits();
+    return 0;
+}

@@ -1,0 +1,99 @@
+// The free index against a plain scan: random insertions, removals and searches over sizes that
+// crowd few bins.
+#include "allocator/free_index.h"
+
+#include "base/check.h"
+#include "base/random.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCKS 400
+
+struct fixture {
+    struct cca__free_index index;
+    struct cca__block *blocks; // 1 to BLOCKS; in the index where state says FREE
+    struct base_random random;
+};
+
+static uint32_t scan_best(const struct fixture *fixture, uint64_t size) {
+    uint32_t best = 0;
+    for (uint32_t number = 1; number <= BLOCKS; ++number) {
+        const struct cca__block *const block = &fixture->blocks[number];
+        if (block->state != CCA__BLOCK_FREE || block->size < size) continue;
+        if (best == 0 || cca__block_less(block, &fixture->blocks[best])) best = number;
+    }
+    return best;
+}
+
+static uint64_t random_size(struct fixture *fixture, bool is_small) {
+    // Half of the sizes are from a handful, so that bins become treaps and ties are common.
+    if (base_random_chance(&fixture->random, 0.5))
+        return 512 * base_random_between(&fixture->random, 1, 4);
+    const uint64_t most = is_small ? 4096 : (uint64_t)1 << 22;
+    return 512 * base_random_log_between(&fixture->random, 1, most);
+}
+
+static void walk_matches_scan(struct fixture *fixture) {
+    uint32_t count = 0, previous = 0;
+    for (uint32_t number = 0;
+         (number = cca__free_index_next(&fixture->index, fixture->blocks, number)) != 0;) {
+        if (previous != 0) {
+            BASE_CHECK(cca__block_less(&fixture->blocks[previous], &fixture->blocks[number]));
+            BASE_CHECK_EQ(cca__free_index_previous(&fixture->index, fixture->blocks, number),
+                          previous);
+        }
+        previous = number;
+        ++count;
+    }
+    BASE_CHECK_EQ(cca__free_index_previous(&fixture->index, fixture->blocks, 0), previous);
+    for (uint32_t number = 1; number <= BLOCKS; ++number)
+        if (fixture->blocks[number].state == CCA__BLOCK_FREE) --count;
+    BASE_CHECK_EQ(count, 0);
+}
+
+static void change_one(struct fixture *fixture, bool is_small, uint32_t number) {
+    struct cca__block *const block = &fixture->blocks[number];
+    if (block->state == CCA__BLOCK_FREE) {
+        cca__free_index_remove(&fixture->index, fixture->blocks, number);
+        block->state = CCA__BLOCK_ALLOCATED;
+        return;
+    }
+    block->size = random_size(fixture, is_small);
+    block->registration = (uint32_t)base_random_below(&fixture->random, 5);
+    block->state = CCA__BLOCK_FREE;
+    cca__free_index_insert(&fixture->index, fixture->blocks, number);
+}
+
+static void searches_find_what_a_scan_finds(bool is_small, uint64_t seed) {
+    struct fixture fixture = {.random = base_random_init(seed, "free index")};
+    fixture.blocks = calloc(BLOCKS + 1, sizeof *fixture.blocks);
+    BASE_CHECK(fixture.blocks != NULL);
+    BASE_CHECK_EQ(cca__free_index_init(&fixture.index, is_small), BASE_OK);
+    for (uint32_t number = 1; number <= BLOCKS; ++number)
+        fixture.blocks[number].address = 512 * (uint64_t)number;
+    for (int step = 0; step < 20000; ++step) {
+        base_check_context("seed %llu, %s pool, step %d", (unsigned long long)seed,
+                           is_small ? "small" : "large", step);
+        change_one(&fixture, is_small, 1 + (uint32_t)base_random_below(&fixture.random, BLOCKS));
+        const uint64_t most =
+            is_small ? 1 << 20 : (uint64_t)1 << 60; // as large as a request of the pool can be
+        uint64_t size = random_size(&fixture, is_small);
+        if (size > most) size = most;
+        BASE_CHECK_EQ(cca__free_index_find(&fixture.index, fixture.blocks, size),
+                      scan_best(&fixture, size));
+        if (step % 500 == 0) walk_matches_scan(&fixture);
+    }
+    base_check_context(NULL);
+    cca__free_index_deinit(&fixture.index);
+    free(fixture.blocks);
+}
+
+int main(void) {
+    const uint64_t seed = 20260601;
+    printf("seed %llu\n", (unsigned long long)seed);
+    searches_find_what_a_scan_finds(true, seed);
+    searches_find_what_a_scan_finds(false, seed);
+    return 0;
+}
