@@ -47,12 +47,12 @@ class Tools:
 
 
 def user_path(path):
-    """A path as the user meant it: relative to where they stood, not to where Bazel runs us."""
+    """A path as the user meant it: relative to where they stood, not where Bazel runs us."""
     return os.path.abspath(os.path.join(os.environ.get("BUILD_WORKING_DIRECTORY", "."), path))
 
 
 def out_folder(asked):
-    """Makes the result folder; returns its path: ASKED if new or empty, else ASKED-2, ASKED-3 ..."""
+    """Makes the result folder; returns its path: ASKED if new or empty, else ASKED-2 ..."""
     now = time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime())
     base = user_path(asked or os.path.join(RESULT_FOLDER, now))
     path, number = base, 1
@@ -80,7 +80,7 @@ def out_folder(asked):
 
 
 class Runner:
-    """Runs one program after the other. Ctrl-C and SIGTERM are passed on once, to stop it cleanly."""
+    """Runs one program after the other; passes Ctrl-C and SIGTERM on, once, to stop it cleanly."""
 
     def __init__(self, name):
         self.name = name
@@ -208,7 +208,8 @@ def failed(run):
 
 def order(run):
     """Sort key: settings before limits, less memory first; equal ones in the same order always."""
-    return (failed(run), is_limit(run), run["peak_reserved_bytes"], run["device_mallocs"], run["name"])
+    memory, calls = run["peak_reserved_bytes"], run["device_mallocs"]
+    return (failed(run), is_limit(run), memory, calls, run["name"])
 
 
 def memory_text(run):
@@ -280,4 +281,5 @@ def host_cost_summary(runs):
             cells.append(f"{parts[2]}{size} {run['x_mutex_list']:.1f}x ({run['real_time']:.0f} ns)")
     if not cells:
         return []
-    return ["Host cost of a cache hit, times that of a free list under one mutex: " + ", ".join(cells)]
+    head = "Host cost of a cache hit, times that of a free list under one mutex: "
+    return [head + ", ".join(cells)]
