@@ -97,7 +97,7 @@ static cudaError_t elapsed_locked(float *milliseconds, cudaEvent_t start_handle,
         return cudaErrorInvalidResourceHandle;
     if (!sim__position_complete(start->position) || !sim__position_complete(end->position))
         return cudaErrorNotReady;
-    *milliseconds = ((float)end->time_us - (float)start->time_us) / 1000.0f;
+    *milliseconds = (float)(int64_t)(end->time_us - start->time_us) / 1000.0f;
     return cudaSuccess;
 }
 
