@@ -96,7 +96,7 @@ struct cca__device {
     struct cca__stream **by_handle;
     size_t stream_count, stream_capacity;
     _Atomic(struct cca__stream_table *) stream_table; // written under growth_lock
-    // Whether gc may run: a fraction and a threshold are set. Written under the locks of all streams
+    // Whether gc may run: a fraction and a threshold are set. Written under all streams' locks.
     bool counts_requests;
 
     struct cca__lock growth_lock; // guards, to the next mark:
