@@ -53,7 +53,7 @@ def job(run, argv, tools=None):
         runner.step(2, 3, "host cost of an allocation and its free")
         run.run([tools.host_cost] + shared)
         runner.step(3, 3, "report")
-        run.run([tools.page, folder] + (["--quick"] if options.quick else []))
+        runner.write_page(run, tools, folder, options.quick)
         replays = runner.benchmarks(os.path.join(folder, "replay.json"))
         host_costs = runner.benchmarks(os.path.join(folder, "host_cost.json"))
         for line in runner.replay_summary(replays) + runner.host_cost_summary(host_costs):

@@ -46,7 +46,7 @@ def job(run, argv, tools=None):
             if run.caught is not None or not os.path.exists(os.path.join(folder, "replay.json")):
                 raise
             failure = stop
-        run.run([tools.page, folder] + (["--quick"] if "--quick" in rest else []))
+        runner.write_page(run, tools, folder, "--quick" in rest)
         runner.print_paths(folder)
     if failure:
         raise failure

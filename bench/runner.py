@@ -98,10 +98,11 @@ class Runner:
         if self.caught is not None:
             raise Stop(128 + self.caught, "interrupted")
 
-    def run(self, arguments, show=False):
+    def run(self, arguments, show=False, hold_errors=False):
         """Runs a program to its end; returns its output, or passes it through with SHOW.
 
-        Raises Stop if it fails.
+        Raises Stop if it fails. HOLD_ERRORS: shows its stderr at the end, unless it was interrupted:
+        a Python program then says no more than where it was.
         """
         self.check_interrupt()
         sys.stdout.flush()
@@ -112,6 +113,7 @@ class Runner:
                 arguments,
                 stdin=subprocess.DEVNULL,
                 stdout=None if show else subprocess.PIPE,
+                stderr=subprocess.PIPE if hold_errors else None,
                 text=True,
                 process_group=0,
             )
@@ -119,10 +121,11 @@ class Runner:
             raise Stop(3, f"{arguments[0]}: cannot be started: {error.strerror}") from None
         if self.caught is not None:  # came between the check and the start
             self.child.send_signal(self.caught)
-        output, _ = self.child.communicate()
+        output, errors = self.child.communicate()
         status, program = self.child.returncode, os.path.basename(arguments[0])
         self.child = None
         self.check_interrupt()
+        sys.stderr.write(errors or "")
         if status < 0:
             raise Stop(1, f"{program} was ended by {signal.Signals(-status).name}")
         if status != 0:
@@ -167,6 +170,10 @@ class ResultFolder:
             sys.stderr.write(f"kept in {self.path}: {', '.join(kept)}\n")
         else:
             os.rmdir(self.path)
+
+
+def write_page(run, tools, folder, quick):
+    run.run([tools.page, folder] + (["--quick"] if quick else []), hold_errors=True)
 
 
 def print_paths(folder):

@@ -180,6 +180,25 @@ class Programs(unittest.TestCase):
                 kept = os.listdir(os.path.join(self.root, f"out{expected}"))
                 self.assertEqual(kept, ["replay.json"])
 
+    def test_an_interrupt_of_the_page_shows_no_traceback(self):
+        started = os.path.join(self.root, "started")
+        self.install("reports/page", "import time\n" + f"open({started!r}, 'w')\ntime.sleep(60)\n")
+        child = self.start("all", "--out", "out")
+        while not os.path.exists(started):
+            self.assertIsNone(child.poll())
+            time.sleep(0.01)
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=30)
+        self.assertEqual(child.returncode, 130)
+        self.assertNotIn("Traceback", errors)
+        self.assertEqual(sorted(os.listdir(self.out)), ["host_cost.json", "replay.json"])
+
+    def test_what_the_page_says_when_it_fails_is_shown(self):
+        self.install("reports/page", "import sys\nsys.stderr.write('page: why\\n')\nsys.exit(2)\n")
+        status, _, errors = self.run_program("all", "--out", "out")
+        self.assertEqual(status, 2)
+        self.assertTrue(errors.startswith("page: why\nkept in "), errors)
+
     def test_wrong_usage_is_one_line_and_a_pointer_to_help(self):
         status, _, errors = self.run_program("all", "--unknown")
         self.assertEqual(status, 2)
