@@ -35,6 +35,7 @@ enum base_status bench_replay_outcome_add(struct bench_replay_outcomes *outcomes
     outcome.rules = copy(texts->rules);
     outcome.config_name = copy(texts->config_name);
     outcome.config = copy(texts->config);
+    outcome.is_baseline = !bench_replay_config_caches(texts->config);
     outcome.ns_per_event = -1;
     if (outcome.trace == NULL || outcome.source == NULL || outcome.rules == NULL ||
         outcome.config_name == NULL || outcome.config == NULL) {
@@ -59,6 +60,7 @@ void bench_replay_outcomes_deinit(struct bench_replay_outcomes *outcomes) {
 static int compare(const void *a, const void *b) {
     const struct bench_replay_outcome *left = a, *right = b;
     const struct workload_replay_result *l = &left->result, *r = &right->result;
+    if (left->is_baseline != right->is_baseline) return left->is_baseline ? 1 : -1;
     if (l->out_of_memory != r->out_of_memory) return l->out_of_memory ? 1 : -1;
     // Of two that ran out, the one that came further.
     if (l->out_of_memory && l->event_count != r->event_count)

@@ -14,6 +14,7 @@ struct bench_replay_outcome {
     bool rules_assumed;
     char *config_name, *config;
     bool recorded;
+    bool is_baseline; // not the caching allocator: shown for comparison, not a setting to choose
     struct bench_replay_limits limits;
     struct workload_replay_result result;
     double ns_per_event; // of the timed pass; negative: not measured
@@ -32,8 +33,8 @@ enum base_status bench_replay_outcome_add(struct bench_replay_outcomes *outcomes
 void bench_replay_outcome_drop(struct bench_replay_outcomes *outcomes);
 void bench_replay_outcomes_deinit(struct bench_replay_outcomes *outcomes);
 
-// Best first: those that did not run out of memory, then the least peak reserved, the fewest device
-// calls, the name.
+// Best first, baselines behind all: those that did not run out of memory, then the least peak
+// reserved, the fewest device calls, the name.
 void bench_replay_rank(struct bench_replay_outcome *outcomes, size_t count);
 
 // Peak reserved over peak allocated; 0 if nothing was allocated.

@@ -25,9 +25,7 @@ struct bench_replay_limits bench_replay_limits_of(const struct trace *trace, uin
     return limits;
 }
 
-// Another allocator than the caching one knows no fraction: it gets a device that is as small as
-// its share.
-static bool takes_fraction(const char *config) {
+bool bench_replay_config_caches(const char *config) {
     return strncmp(config, allocator_key, strlen(allocator_key)) != 0 ||
            strncmp(config + strlen(allocator_key), "caching", strlen("caching")) == 0;
 }
@@ -36,7 +34,9 @@ static enum base_status configure_device(const struct bench_replay_setup *setup)
 #ifdef TIDEMARK_SIMULATOR
     const struct bench_replay_limits *limits = &setup->limits;
     uint64_t capacity = limits->capacity_bytes;
-    if (limits->fraction > 0 && !takes_fraction(setup->config)) {
+    // Another allocator than the caching one knows no fraction: its device is as small as its
+    // share.
+    if (limits->fraction > 0 && !bench_replay_config_caches(setup->config)) {
         capacity = (uint64_t)llround(limits->fraction * (double)capacity);
         if (capacity < SIM_PAGE_BYTES) capacity = SIM_PAGE_BYTES;
     }
@@ -55,7 +55,8 @@ enum base_status bench_replay_allocator(const struct bench_replay_setup *setup,
     enum base_status status = configure_device(setup);
     if (status != BASE_OK) return status;
     const double fraction = setup->limits.fraction > 0 ? setup->limits.fraction : 1;
-    if (!takes_fraction(setup->config)) return allocator_create(setup->config, fraction, allocator);
+    if (!bench_replay_config_caches(setup->config))
+        return allocator_create(setup->config, fraction, allocator);
     const char *rest = setup->config;
     if (strncmp(rest, allocator_key, strlen(allocator_key)) == 0)
         rest += strcspn(rest, ",") + (strchr(rest, ',') != NULL);

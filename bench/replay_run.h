@@ -27,6 +27,9 @@ struct bench_replay_limits {
 struct bench_replay_limits bench_replay_limits_of(const struct trace *trace, uint64_t capacity,
                                                   double fraction);
 
+// Whether a configuration is one of the caching allocator.
+bool bench_replay_config_caches(const char *config);
+
 struct bench_replay_setup {
     const struct workload_replay_plan *plan;
     const char *rules;  // version of PyTorch whose rules the caching allocator follows

@@ -7,21 +7,35 @@
 #include <string.h>
 
 static void print_head(FILE *stream, const struct bench_replay_outcome *first) {
-    char capacity[BASE_SIZE_TEXT] = "unlimited", allocated[BASE_SIZE_TEXT];
+    char capacity[BASE_SIZE_TEXT] = "unlimited", requested[BASE_SIZE_TEXT];
     if (first->limits.capacity_known)
         (void)base_size_format(first->limits.capacity_bytes, capacity);
     fprintf(stream,
-            "%s: %llu allocations and frees, peak allocated %s, device memory %s, rules of PyTorch "
+            "%s: %llu allocations and frees, peak requested %s, device memory %s, rules of PyTorch "
             "%s%s\n",
             first->trace, (unsigned long long)first->result.event_count,
-            base_size_format(first->result.peak_allocated_bytes, allocated), capacity, first->rules,
+            base_size_format(first->result.peak_requested_bytes, requested), capacity, first->rules,
             first->rules_assumed ? " (assumed)" : "");
+}
+
+// What was set: the text, and the limit where there is one.
+static void setting_text(const struct bench_replay_outcome *outcome, char *text, size_t size) {
+    char limit[BASE_SIZE_TEXT];
+    const struct bench_replay_limits *limits = &outcome->limits;
+    (void)snprintf(text, size, "%s", outcome->config);
+    if (limits->fraction <= 0 || limits->fraction >= 1) return;
+    const size_t length = strlen(text);
+    const uint64_t bytes = (uint64_t)(limits->fraction * (double)limits->capacity_bytes);
+    (void)snprintf(text + length, size - length, "%swithin %s", length > 0 ? ", " : "",
+                   base_size_format(bytes, limit));
 }
 
 static void print_row(FILE *stream, const struct bench_replay_outcome *outcome, size_t place,
                       int name_width) {
     const struct workload_replay_result *result = &outcome->result;
-    char reserved[BASE_SIZE_TEXT], cost[32] = "-", memory[48] = "no";
+    char reserved[BASE_SIZE_TEXT], cost[32] = "-", memory[48] = "no", number[24] = "-";
+    char setting[256];
+    if (!outcome->is_baseline) (void)snprintf(number, sizeof number, "%zu.", place);
     if (outcome->ns_per_event >= 0)
         (void)snprintf(cost, sizeof cost, "%.1f ns", outcome->ns_per_event);
     if (result->out_of_memory)
@@ -29,12 +43,13 @@ static void print_row(FILE *stream, const struct bench_replay_outcome *outcome, 
                        (unsigned long long)result->out_of_memory_event);
     else if (result->stats.num_ooms > 0)
         (void)snprintf(memory, sizeof memory, "as recorded");
-    fprintf(stream, "%3zu. %-*s%s %13s %12.3fx %12.1f %% %13s %8lld %13llu %10s  %s\n", place,
+    setting_text(outcome, setting, sizeof setting);
+    fprintf(stream, "%3s %-*s%s %13s %12.3fx %12.1f %% %13s %8lld %13llu %10s  %s\n", number,
             name_width, outcome->config_name, outcome->recorded ? "*" : " ",
             base_size_format(result->peak_reserved_bytes, reserved), bench_replay_overhead(result),
             result->fragmentation * 100, memory, (long long)result->stats.num_alloc_retries,
             (unsigned long long)(result->device_malloc_count + result->device_free_count), cost,
-            outcome->config);
+            setting);
 }
 
 static void print_self_check(FILE *stream, const struct workload_self_check *check) {
@@ -61,7 +76,7 @@ void bench_replay_print_table(FILE *stream, const struct bench_replay_outcome *o
         assumed = assumed || outcomes[i].result.start_assumed;
     }
     print_head(stream, &outcomes[0]);
-    fprintf(stream, "     %-*s  %13s %13s %14s %13s %8s %13s %10s  %s\n", width, "configuration",
+    fprintf(stream, "    %-*s  %13s %13s %14s %13s %8s %13s %10s  %s\n", width, "configuration",
             "peak reserved", "of allocated", "fragmentation", "out of memory", "retries",
             "device calls", "host/event", "setting");
     for (size_t i = 0; i < count; i++) print_row(stream, &outcomes[i], i + 1, width);

@@ -150,6 +150,8 @@ enum base_status workload__start_make(const struct workload_replay_plan *plan,
                                       struct allocator *allocator,
                                       const struct workload__device *device, bool exact,
                                       void **pointers, bool *exact_out) {
+    *exact_out = true;
+    if (plan->start.segment_count == 0) return BASE_OK;
     struct rebuild rebuild = {.plan = plan,
                               .allocator = allocator,
                               .device = device,
@@ -157,7 +159,7 @@ enum base_status workload__start_make(const struct workload_replay_plan *plan,
                               .exact = true};
     enum base_status status = exact ? rebuild_all(&rebuild) : take_blocks_in_use(&rebuild);
     if (status != BASE_OK) return status;
-    *exact_out = rebuild.exact && (exact || plan->start.segment_count == 0);
+    *exact_out = rebuild.exact && exact;
     // What the building did is not part of the history.
     status = allocator_reset_peak_stats(allocator, 0);
     if (status == BASE_OK) status = allocator_reset_accumulated_stats(allocator, 0);

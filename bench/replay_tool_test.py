@@ -1,0 +1,164 @@
+"""The replay program from outside: ranking, result files, exit statuses, what bad input gets.
+
+Arguments: the program, then the bundled traces, of which the smallest is taken.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOL = os.path.abspath(sys.argv[1])
+TRACE = next(os.path.abspath(path) for path in sys.argv[2:] if "mlp__default" in path)
+MIB = 1 << 20
+
+
+class Replay(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(self.temporary.cleanup)
+        self.folder = self.temporary.name
+        self.out = os.path.join(self.folder, "out")
+
+    def run_tool(self, *arguments):
+        environment = {k: v for k, v in os.environ.items() if k != "BUILD_WORKING_DIRECTORY"}
+        return subprocess.run(
+            [TOOL, "--quick", *arguments], capture_output=True, text=True, cwd=self.folder, env=environment,
+            check=False,
+        )
+
+    def load(self, name, folder=None):
+        with open(os.path.join(folder or self.out, name), encoding="utf-8") as file:
+            return json.load(file)
+
+    def expect_one_line(self, result, status, *words):
+        self.assertEqual(result.returncode, status, result.stderr)
+        lines = [line for line in result.stderr.splitlines() if not line.startswith("Try ")]
+        self.assertEqual(len(lines), 1, result.stderr)
+        for word in words:
+            self.assertIn(word, lines[0])
+
+    def test_default_set_is_ranked_and_written(self):
+        result = self.run_tool("--out", self.out, TRACE)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("self-check 100.0 %", result.stdout)
+        self.assertIn("peak reserved", result.stdout)
+        runs = {run["name"]: run for run in self.load("replay.json")["benchmarks"]}
+        self.assertEqual(
+            sorted(runs),
+            ["replay/mlp__default/" + name for name in ("default", "direct", "gc08", "large64", "round4", "split128")],
+        )
+        default = runs["replay/mlp__default/default"]
+        # What PyTorch's own memory_stats said of this program.
+        self.assertEqual(default["peak_reserved_bytes"], 250 * MIB)
+        self.assertEqual(default["peak_allocated_bytes"], 179325952)
+        self.assertEqual(default["device_mallocs"], 9)
+        self.assertEqual(default["events"], 278)
+        self.assertEqual(default["self_check"], 1)
+        self.assertGreater(default["ns_per_event"], 0)
+        # Garbage collection needs a limit: 1.1 times the default's peak.
+        collected = runs["replay/mlp__default/gc08"]
+        self.assertAlmostEqual(collected["memory_fraction"] * collected["capacity_bytes"] / MIB, 275, delta=0.01)
+        self.assertNotIn("self_check", collected)
+
+    def test_memory_file_has_the_peaks_and_the_layout(self):
+        self.assertEqual(self.run_tool("--out", self.out, TRACE).returncode, 0)
+        memory = self.load("replay_memory.json")
+        self.assertEqual(memory["schema"], "tidemark-memory-1")
+        self.assertEqual(memory["context"]["tidemark_schema"], "1")
+        run = next(run for run in memory["runs"] if run["recorded"])
+        self.assertEqual(run["config_name"], "default")
+        self.assertEqual(max(run["series"]["reserved_bytes"]), 250 * MIB)
+        self.assertEqual(len(run["series"]["event"]), len(run["series"]["active_bytes"]))
+        self.assertEqual(run["series"]["event"][-1], 278)
+        self.assertEqual(sum(segment["size"] for segment in run["segments"]), 250 * MIB)
+        for segment in run["segments"]:
+            end = 0
+            for offset, size, _state in segment["blocks"]:
+                self.assertEqual(offset, end)
+                end += size
+            self.assertEqual(end, segment["size"])
+        self.assertTrue(run["self_check"]["exact"])
+        self.assertIsNone(run["out_of_memory"])
+
+    def test_given_configurations_join_the_recorded_one(self):
+        result = self.run_tool("--out", self.out, "--config", "a=max_split_size_mb:32", TRACE)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        names = [run["name"] for run in self.load("replay.json")["benchmarks"]]
+        self.assertEqual(sorted(names), ["replay/mlp__default/a", "replay/mlp__default/recorded"])
+
+    def test_too_small_a_device_is_an_outcome(self):
+        result = self.run_tool("--out", self.out, "--capacity", "100MiB", "--config", "d=", TRACE)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        run = next(run for run in self.load("replay_memory.json")["runs"] if run["config_name"] == "d")
+        self.assertIn("CUDA out of memory", run["out_of_memory"]["message"])
+        self.assertLessEqual(max(run["series"]["reserved_bytes"]), 100 * MIB)
+
+    def test_json_ranks_best_first(self):
+        result = self.run_tool("--format", "json", TRACE)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        (trace,) = json.loads(result.stdout)["traces"]
+        cached = [entry for entry in trace["ranking"] if entry["config_name"] != "direct"]
+        peaks = [entry["peak_reserved_bytes"] for entry in cached]
+        self.assertEqual(peaks, sorted(peaks))
+        self.assertEqual(trace["ranking"][-1]["config_name"], "direct")
+
+    def test_results_of_before_are_kept(self):
+        self.assertEqual(self.run_tool("--out", self.out, TRACE).returncode, 0)
+        before = self.load("replay.json")
+        result = self.run_tool("--out", self.out, TRACE)
+        self.assertEqual(result.returncode, 0)
+        self.assertIn(self.out + "-2", result.stderr)
+        self.assertEqual(self.load("replay.json"), before)
+        self.assertTrue(self.load("replay.json", self.out + "-2")["benchmarks"])
+
+    def test_unreadable_file_is_left_out_and_the_others_run(self):
+        bad = os.path.join(self.folder, "bad.pickle")
+        with open(bad, "w", encoding="utf-8") as file:
+            file.write("no snapshot")
+        result = self.run_tool("--out", self.out, bad, TRACE)
+        self.expect_one_line(result, 2, "bad.pickle")
+        self.assertTrue(self.load("replay.json")["benchmarks"])
+
+    def test_missing_file(self):
+        self.expect_one_line(self.run_tool(os.path.join(self.folder, "none.tmt")), 2, "none.tmt")
+
+    def test_bad_usage_is_one_line(self):
+        self.expect_one_line(self.run_tool("--config", "a=max_splt_size_mb:1", TRACE), 2, "max_splt_size_mb")
+        self.expect_one_line(self.run_tool("--config", "a=", "--config", "a=", TRACE), 2, "twice")
+        self.expect_one_line(self.run_tool("--capacity", "0", TRACE), 2, "capacity")
+        self.expect_one_line(self.run_tool("--capacity", "1MiB", TRACE), 2, "2 MiB")
+        self.expect_one_line(self.run_tool("--capacity", "200000TiB", TRACE), 2, "capacity")
+        self.expect_one_line(self.run_tool("--fraction", "1.5", TRACE), 2, "1.5")
+        self.expect_one_line(self.run_tool("--fraction", "0", TRACE), 2, "fraction")
+        self.expect_one_line(self.run_tool("--what", TRACE), 2, "--what")
+        self.assertEqual(self.run_tool().returncode, 2)
+
+    def test_unwritable_folder_is_told_before_any_work(self):
+        file = os.path.join(self.folder, "file")
+        with open(file, "w", encoding="utf-8"):
+            pass
+        result = self.run_tool("--out", file + "/below", TRACE)
+        self.expect_one_line(result, 2, "--out")
+        self.assertEqual(result.stdout, "")
+
+    def test_interrupt_keeps_what_is_complete(self):
+        # Enough work for seconds; the first ranking tells when to stop it.
+        process = subprocess.Popen(
+            [TOOL, "--out", self.out] + [TRACE] * 200, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, errors)
+        names = {run["name"] for run in self.load("replay.json")["benchmarks"]}
+        self.assertIn("replay/mlp__default/default", names)
+        self.assertLess(len(names), 1200)
+        self.assertTrue(self.load("replay_memory.json")["runs"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
