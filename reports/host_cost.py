@@ -37,6 +37,7 @@ SPREAD_CAPTION = (
 ROW_PT, GROUP_HEAD_PT = 14, 18
 LABEL_PT = 70
 COLUMNS_PT = 94
+PLOT_TOP_PT = style.TITLE_PT + 2
 
 
 def group(costs):
@@ -103,9 +104,9 @@ def sentence(costs):
     return text + "."
 
 
-def layout(groups):
+def layout(groups, title):
     """(canvas, [(group, members, top of its heading)], bottom, width of the labels)"""
-    top, places = 6, []
+    top, places = style.TITLE_PT + 6, []
     for key, members in groups.items():
         places.append((key, members, top))
         top += GROUP_HEAD_PT + ROW_PT * len(members) + 4
@@ -114,13 +115,15 @@ def layout(groups):
         for members in groups.values()
         for cost in members
     )
-    return style.Canvas(top + 26), places, top, max(labels + 8, LABEL_PT)
+    canvas = style.Canvas(top + 26)
+    canvas.title(title)
+    return canvas, places, top, max(labels + 8, LABEL_PT)
 
 
 def time_axis(canvas, top, left, low, high):
     """Axes over the whole height, in ns; logarithmic when the range demands it."""
-    axes = canvas.axes(left, 4, canvas.width - left - COLUMNS_PT, top - 4)
-    axes.set_ylim(top - 4, 0)
+    axes = canvas.axes(left, PLOT_TOP_PT, canvas.width - left - COLUMNS_PT, top - PLOT_TOP_PT)
+    axes.set_ylim(top - PLOT_TOP_PT, 0)
     axes.set_yticks([])
     logarithmic = low > 0 and high / low > LINEAR_RANGE
     if logarithmic:
@@ -165,10 +168,10 @@ def axis_text(canvas, top, text, logarithmic):
     )
 
 
-def draw_bars(costs):
+def draw_bars(costs, title):
     """A canvas: mean time of one allocation and its free, as bars beside their limits."""
     groups = group(costs)
-    canvas, places, top, left = layout(groups)
+    canvas, places, top, left = layout(groups, title)
     times = [cost.real_ns for cost in costs]
     axes, logarithmic = time_axis(canvas, top, left, min(times), max(times))
     start = axes.get_xlim()[0]
@@ -177,7 +180,7 @@ def draw_bars(costs):
         for index, cost in enumerate(members):
             y = group_top + GROUP_HEAD_PT + ROW_PT * index
             axes.barh(
-                y + ROW_PT / 2 - 4,
+                y + ROW_PT / 2 - PLOT_TOP_PT,
                 cost.real_ns - start,
                 left=start,
                 height=ROW_PT - 4,
@@ -191,15 +194,15 @@ def draw_bars(costs):
                 style.format_ns(cost.real_ns),
                 "" if times_text is None else style.format_ratio(times_text),
             )
-    columns(canvas, 14, "mean", "×mutex", color=style.color("muted"))
+    columns(canvas, PLOT_TOP_PT + 14, "mean", "×mutex", color=style.color("muted"))
     axis_text(canvas, top, "one allocation and its free, mean", logarithmic)
     return canvas
 
 
-def draw_spread(costs):
+def draw_spread(costs, title):
     """A canvas: p50 to p99 of single pairs, p99.9 as the end of a thin line."""
     groups = group(costs)
-    canvas, places, top, left = layout(groups)
+    canvas, places, top, left = layout(groups, title)
     low = min(cost.percentiles_ns["p50"] for cost in costs)
     high = max(cost.percentiles_ns["p999"] for cost in costs)
     axes, logarithmic = time_axis(canvas, top, left, low, high)
@@ -210,14 +213,14 @@ def draw_spread(costs):
         canvas.text(8, group_top + 10, group_text(pattern, size), weight="bold")
         for index, cost in enumerate(members):
             y = group_top + GROUP_HEAD_PT + ROW_PT * index
-            draw_spread_row(axes, cost, y + ROW_PT / 2 - 4)
+            draw_spread_row(axes, cost, y + ROW_PT / 2 - PLOT_TOP_PT)
             canvas.text(left - 6, y + 9.5, subject_text(cost), style.FONT_SMALL_PT, ha="right")
             columns(
                 canvas,
                 y + 9.5,
                 *(style.format_ns(cost.percentiles_ns[name]) for name in ("p50", "p99")),
             )
-    columns(canvas, 14, "p50", "p99", color=style.color("muted"))
+    columns(canvas, PLOT_TOP_PT + 14, "p50", "p99", color=style.color("muted"))
     axis_text(canvas, top, "one pair: p50 to p99, thin to p99.9", logarithmic)
     return canvas
 

@@ -23,11 +23,18 @@ def prose(text):
     return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text))
 
 
-def cell(text, value=None, classes="", css="", extra=""):
-    """A table cell; VALUE is the exact number behind the text, EXTRA is HTML below it."""
+def cell(text, value=None, classes="", heat=None, extra=""):
+    """A table cell; VALUE is the exact number behind the text, HEAT a relative change that tints it,
+    EXTRA is HTML below the text.
+    """
+    css = ""
+    if heat:
+        tint, strength = style.heat(heat)
+        classes = f"{classes} {'less' if tint == 'allocated' else 'more'}".strip()
+        css = f' style="--heat:{style.HEAT_ALPHA * strength:.2f}"'
     attributes = f' class="{classes}"' if classes else ""
     attributes += f' data-value="{value!r}"' if value is not None else ""
-    attributes += f' style="{css}"' if css else ""
+    attributes += css
     return f"<td{attributes}>{escape(text)}{extra}</td>"
 
 
@@ -65,8 +72,9 @@ def caption(text, source):
     return f'<p class="caption">{text} Source: {source}.</p>\n'
 
 
-def anchor(trace):
-    return "trace-" + re.sub(r"[^A-Za-z0-9_.-]+", "-", trace)
+def anchor(results, trace):
+    """By number: names may differ in characters that an anchor cannot have."""
+    return f"trace-{results.traces.index(trace) + 1}"
 
 
 def tag(text, classes=""):
@@ -92,7 +100,7 @@ def figure(svg, name, title, text, source):
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1)
     files = f'<a href="figures/{name}.png">PNG</a>, <a href="figures/{name}.svg">SVG</a>'
     return (
-        f"<figure>\n<h3>{escape(title)}</h3>\n{svg}\n"
+        f"<figure>\n{svg}\n"
         f"<figcaption>{prose(text)} Source: {source}. Files: {files}.</figcaption>\n</figure>\n"
     )
 

@@ -107,7 +107,7 @@ def panel_heights(drawn, baseline):
     return points, [max(size * points, PANEL_MIN_PT) for size in shown]
 
 
-def draw_curves(runs):
+def draw_curves(runs, title):
     """A canvas: one panel a configuration, reserved and allocated memory over the events of the
     replay.
     """
@@ -116,10 +116,12 @@ def draw_curves(runs):
     if baseline.memory is None or len(drawn) == 1:
         baseline = None
     points, heights = panel_heights(drawn, baseline)
-    canvas = style.Canvas(KEY_PT + sum(heights) + len(drawn) * HEADING_PT + EVENT_AXIS_PT)
-    draw_curves_key(canvas, drawn, baseline)
+    height = style.TITLE_PT + KEY_PT + sum(heights) + len(drawn) * HEADING_PT + EVENT_AXIS_PT
+    canvas = style.Canvas(height)
+    top = canvas.title(title)
+    draw_curves_key(canvas, top + 10, drawn, baseline)
     event_last = max(run.memory.series["event"][-1] for run in drawn)
-    top = KEY_PT
+    top += KEY_PT
     for run, height in zip(drawn, heights):
         limit = near_limit(run)
         draw_heading(
@@ -142,7 +144,7 @@ def draw_curves(runs):
     return canvas
 
 
-def draw_curves_key(canvas, drawn, baseline):
+def draw_curves_key(canvas, top, drawn, baseline):
     entries = [("allocated", "allocated", "area"), ("reserved, idle", "idle", "area")]
     if baseline is not None:
         entries.append(
@@ -150,7 +152,7 @@ def draw_curves_key(canvas, drawn, baseline):
         )
     if any(near_limit(run) for run in drawn):
         entries.append(("limit", "alarm", "line"))
-    canvas.key(PLOT_LEFT, 10, entries)
+    canvas.key(PLOT_LEFT, top, entries)
 
 
 def curves_caption(runs):
@@ -352,14 +354,15 @@ def block_runs(placed):
     return ranges
 
 
-def draw_map(runs):
+def draw_map(runs, title):
     """A canvas: the final segments and blocks of a few configurations, true to scale."""
     drawn = maps_to_draw(runs)
     width = row_width(drawn)
     packed = [pack(run.memory.segments, width) for run in drawn]
     label_width = 62
     heights = [20 + len(rows) * (MAP_ROW_PT + MAP_GAP_PT) for rows in packed]
-    canvas = style.Canvas(22 + sum(heights) + 12 * (len(drawn) - 1) + 20)
+    canvas = style.Canvas(style.TITLE_PT + 22 + sum(heights) + 12 * (len(drawn) - 1) + 20)
+    top = canvas.title(title)
     pending = any(
         state == "pending"
         for run in drawn
@@ -369,9 +372,9 @@ def draw_map(runs):
     key = [("allocated", "allocated", "area"), ("inactive", "idle", "area")]
     if pending:
         key.append(("freed, still in use by a stream", "pending", "area"))
-    canvas.key(PLOT_LEFT, 10, key)
+    canvas.key(PLOT_LEFT, top + 10, key)
     names = stream_names(runs)
-    top = 22
+    top += 22
     plot_width = canvas.width - label_width - PLOT_RIGHT_MARGIN
     for run, rows, height in zip(drawn, packed, heights):
         total = sum(segment.size for segment in run.memory.segments)

@@ -9,6 +9,8 @@ complete; the page comes last.
 
 import argparse
 import concurrent.futures
+import dataclasses
+import functools
 import multiprocessing
 import os
 import re
@@ -22,17 +24,21 @@ from reports.page_host_cost import host_cost_section
 from reports.page_trace import trace_section
 
 FIGURE_FOLDER = "figures"
+HOST_COST = " host cost"  # a section; no trace is called so
 WORKER_COUNT_MAX = 2
 
 
+@dataclasses.dataclass
 class Figure:
-    """A picture to draw: what draws it, and the words that go with it. name is its file's,
-    without ending.
-    """
+    """A picture to draw, and the words that go with it."""
 
-    def __init__(self, section, key, name, draw, title, caption, source):
-        self.section, self.key, self.name, self.draw = section, key, name, draw
-        self.title, self.caption, self.source = title, caption, source
+    section: str  # of the page: a trace, HOST_COST, or "" for a file that the page only links
+    key: str  # in its section
+    name: str  # of its files, without ending
+    draw: object  # title -> canvas
+    title: str
+    caption: str
+    source: str
 
 
 def file_name(text, taken):
@@ -48,74 +54,46 @@ def file_name(text, taken):
 
 def plan_figures(results):
     """The figures of a page, in its order."""
-    figures, taken = [], {"overview", "host_cost", "host_cost_spread", "host_cost_two_threads"}
+    figures = []
     if len(results.traces) > 1:
-        figures.append(
-            Figure("", "overview", "overview", lambda: overview.draw_overview(results), "", "", "")
-        )
+        draw = functools.partial(overview.draw_overview, results)
+        title = "Peak reserved memory relative to the default"
+        figures.append(Figure("", "overview", "overview", draw, title, "", ""))
+    taken = {"overview", "host_cost", "host_cost_spread", "host_cost_two_threads"}
     for trace in results.traces:
-        runs = results.runs_of(trace)
-        name = file_name(trace, taken)
-        if memory.curves_to_draw(runs):
-            figures.append(
-                Figure(
-                    trace,
-                    "curves",
-                    f"{name}-memory",
-                    lambda runs=runs: memory.draw_curves(runs),
-                    "Memory over time",
-                    memory.curves_caption(runs),
-                    load.MEMORY_FILE,
-                )
-            )
-        if memory.maps_to_draw(runs):
-            figures.append(
-                Figure(
-                    trace,
-                    "map",
-                    f"{name}-map",
-                    lambda runs=runs: memory.draw_map(runs),
-                    "Memory at the end",
-                    memory.map_caption(runs),
-                    load.MEMORY_FILE,
-                )
-            )
+        figures += plan_trace(trace, results.runs_of(trace), file_name(trace, taken))
+    return figures + plan_host_cost(results)
+
+
+def plan_trace(trace, runs, name):
+    figures = []
+    source = load.MEMORY_FILE
+    if memory.curves_to_draw(runs):
+        draw = functools.partial(memory.draw_curves, runs)
+        title, caption = f"Memory over time: {trace}", memory.curves_caption(runs)
+        figures.append(Figure(trace, "curves", f"{name}-memory", draw, title, caption, source))
+    if memory.maps_to_draw(runs):
+        draw = functools.partial(memory.draw_map, runs)
+        title, caption = f"Memory at the end: {trace}", memory.map_caption(runs)
+        figures.append(Figure(trace, "map", f"{name}-map", draw, title, caption, source))
+    return figures
+
+
+def plan_host_cost(results):
+    bars = functools.partial(host_cost.draw_bars, results.host_costs)
+    spread = functools.partial(host_cost.draw_spread, results.host_costs)
+    two_threads = functools.partial(host_cost.draw_bars, results.two_threads)
+    one, two = load.HOST_COST_FILE, load.TWO_THREADS_FILE
+    figures = []
     if results.host_costs:
-        costs = results.host_costs
-        figures.append(
-            Figure(
-                "host cost",
-                "bars",
-                "host_cost",
-                lambda: host_cost.draw_bars(costs),
-                "Mean time",
-                host_cost.BARS_CAPTION,
-                load.HOST_COST_FILE,
-            )
-        )
-        figures.append(
-            Figure(
-                "host cost",
-                "spread",
-                "host_cost_spread",
-                lambda: host_cost.draw_spread(costs),
-                "Spread of single pairs",
-                host_cost.SPREAD_CAPTION,
-                load.HOST_COST_FILE,
-            )
-        )
+        title, caption = "Time of an allocation and its free", host_cost.BARS_CAPTION
+        figures.append(Figure(HOST_COST, "bars", "host_cost", bars, title, caption, one))
+        title, caption = "Spread of single pairs", host_cost.SPREAD_CAPTION
+        figures.append(Figure(HOST_COST, "spread", "host_cost_spread", spread, title, caption, one))
     if results.two_threads:
-        figures.append(
-            Figure(
-                "host cost",
-                "two threads",
-                "host_cost_two_threads",
-                lambda: host_cost.draw_bars(results.two_threads),
-                "Mean time in each of two threads",
-                host_cost.TWO_THREADS_CAPTION,
-                load.TWO_THREADS_FILE,
-            )
-        )
+        title, caption = "Time in each of two threads", host_cost.TWO_THREADS_CAPTION
+        name = "host_cost_two_threads"
+        figures.append(Figure(HOST_COST, "two threads", name, two_threads, title, caption, two))
     return figures
 
 
@@ -128,7 +106,7 @@ PLAN = {}
 def draw(index):
     """Draws one figure of the plan and writes its files; returns the SVG for the page."""
     figure = PLAN["figures"][index]
-    svg, png, inline = style.render(figure.draw(), figure.name, PLAN["quick"])
+    svg, png, inline = style.render(figure.draw(figure.title), figure.name, PLAN["quick"])
     stem = os.path.join(PLAN["folder"], figure.name)
     write_file(f"{stem}.svg", svg.encode("utf-8"))
     write_file(f"{stem}.png", png)
@@ -195,7 +173,7 @@ def build(folder, quick=False, note=""):
     sections = [head(results, note)]
     sections += [trace_section(results, trace, pictures.get(trace, {})) for trace in results.traces]
     if results.host_costs or results.two_threads:
-        sections.append(host_cost_section(results, pictures["host cost"]))
+        sections.append(host_cost_section(results, pictures[HOST_COST]))
     sections.append(context_section(results))
     path = os.path.join(folder, "index.html")
     write_file(path, markup.document(title(results), sections).encode("utf-8"))

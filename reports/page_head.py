@@ -60,7 +60,10 @@ def overview_table(results):
     for trace in results.traces:
         runs = {run.config_name: run for run in results.runs_of(trace)}
         verdict = ranking.judge(list(runs.values()))
-        cells = [heading(f'<a href="#{anchor(trace)}">{escape(trace)}</a>'), choice_cell(verdict)]
+        cells = [
+            heading(f'<a href="#{anchor(results, trace)}">{escape(trace)}</a>'),
+            choice_cell(verdict),
+        ]
         cells += [overview_cell(runs.get(name), verdict) for name in names]
         rows.append("".join(cells))
     heads = [f"{name} (limit)" if name in limits else name for name in names]
@@ -92,7 +95,5 @@ def overview_cell(run, verdict):
         return cell(text)
     if run.out_of_memory:
         return cell("out of memory", classes="bad")
-    css = [style.heat_css(relative)] if relative else []
-    if run is verdict.choice:
-        css.append("font-weight:700")
-    return cell(text, run.peak_reserved_bytes, css=";".join(css))
+    classes = "chosen" if run is verdict.choice else ""
+    return cell(text, run.peak_reserved_bytes, classes, relative)

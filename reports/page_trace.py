@@ -24,7 +24,7 @@ def trace_section(results, trace, figures):
     """FIGURES: HTML by key."""
     runs = results.runs_of(trace)
     verdict = ranking.judge(runs)
-    parts = [f'<section id="{anchor(trace)}">\n<h2>{escape(trace)}</h2>\n']
+    parts = [f'<section id="{anchor(results, trace)}">\n<h2>{escape(trace)}</h2>\n']
     parts.append(f'<p class="facts">{prose(provenance(runs))}</p>\n')
     if len(results.traces) > 1:
         parts.append(answer(verdict.sentence, verdict.choice is None))
@@ -120,11 +120,7 @@ def change_cell(run, baseline):
     relative = ranking.change(run, baseline)
     if run is baseline or relative is None:
         return cell("–")
-    return cell(
-        style.format_percent(relative, True),
-        relative,
-        css=style.heat_css(relative) if relative else "",
-    )
+    return cell(style.format_percent(relative, True), relative, heat=relative)
 
 
 def over_allocated_cell(run):

@@ -30,11 +30,10 @@ COLORS = {
     "good": ("#00805c", "#2fbf96"),
     "limit": ("#8c959f", "#76828e"),
 }
-# Heat cells: text is ink on a tint, so that it stays readable; more and less differ in hue and in
-# sign.
-LESS_RGB, MORE_RGB = (0, 114, 178), (230, 159, 0)
+HEAT_FULL, HEAT_ALPHA = 0.3, 0.5
 
 FIGURE_WIDTH_PT = 332
+MARGIN_PT, TITLE_PT = 8, 24
 FONT_PT = 9
 FONT_SMALL_PT = 8
 FONT_FAMILY = "DejaVu Sans"
@@ -51,12 +50,21 @@ def color(name):
 
 
 def theme_css():
-    """The colours as variables of a page, for both themes and for print."""
-    light = "".join(f"--{name}:{value[0]};" for name, value in COLORS.items())
-    dark = "".join(f"--{name}:{value[1]};" for name, value in COLORS.items())
+    """The colours as variables of a page, for both themes and for print. --less and --more are the
+    channels of the heat colours, to be mixed with a strength.
+    """
+
+    def block(theme):
+        values = {name: pair[theme] for name, pair in COLORS.items()}
+        lines = [f"--{name}:{value};" for name, value in values.items()]
+        for name, source in (("less", "allocated"), ("more", "idle")):
+            channels = [str(int(values[source][k : k + 2], 16)) for k in (1, 3, 5)]
+            lines.append(f"--{name}:{' '.join(channels)};")
+        return "".join(lines)
+
     return (
-        f":root{{color-scheme:light dark;{light}}}\n"
-        f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
+        f":root{{color-scheme:light dark;{block(0)}}}\n"
+        f"@media screen and (prefers-color-scheme:dark){{:root{{{block(1)}}}}}\n"
     )
 
 
@@ -131,11 +139,11 @@ def format_ratio(value):
     )
 
 
-def heat_css(change, full=0.3):
-    """The background of a cell that shows a relative change; FULL has the strongest tint."""
-    red, green, blue = LESS_RGB if change < 0 else MORE_RGB
-    alpha = 0.45 * min(1.0, abs(change) / full)
-    return f"background:rgba({red},{green},{blue},{alpha:.2f})"
+def heat(change):
+    """(colour, strength from 0 to 1) of a cell that shows a relative change: less and more differ in
+    hue, and the strongest tint is that of HEAT_FULL. Text on it stays ink, so it stays readable.
+    """
+    return ("allocated" if change < 0 else "idle"), min(1.0, abs(change) / HEAT_FULL)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -193,6 +201,14 @@ class Canvas:
         return self.figure.text(
             left / self.width, 1 - top / self.height, text, fontsize=size, **keywords
         )
+
+    def title(self, text):
+        """The first line, for a figure that leaves its page. Returns the points that it takes."""
+        size = FONT_PT + 1.5
+        self.text(
+            MARGIN_PT, 14, shorten(text, size, self.width - 2 * MARGIN_PT), size, weight="bold"
+        )
+        return TITLE_PT
 
     def key(self, left, top, entries):
         """Words in the colour of what they name: (text, colour, "area" or "line")."""
