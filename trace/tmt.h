@@ -66,8 +66,8 @@ struct trace_tmt_table {
 
 const struct trace_tmt_table *trace__tmt_table(enum trace_tmt_kind kind);
 
-// COUNT structs to COUNT * record_size bytes and back. The columns take at most
-// TRACE_TMT_GROUP_RECORDS at a time.
+// COUNT structs to COUNT * record_size bytes and back. VALUES is room for COUNT numbers. The
+// columns take at most TRACE_TMT_GROUP_RECORDS at a time.
 void trace__tmt_pack_records(const struct trace_tmt_table *table, const void *structs, size_t count,
                              unsigned char *out);
 void trace__tmt_unpack_records(const struct trace_tmt_table *table, const unsigned char *in,
@@ -75,7 +75,7 @@ void trace__tmt_unpack_records(const struct trace_tmt_table *table, const unsign
 void trace__tmt_pack_columns(const struct trace_tmt_table *table, const void *structs, size_t count,
                              unsigned char *out);
 void trace__tmt_unpack_columns(const struct trace_tmt_table *table, const unsigned char *in,
-                               size_t count, void *structs);
+                               size_t count, uint64_t *values, void *structs);
 
 // The promises of trace.h: every index in its table, every action in the list, devices and segments
 // in order. BASE_FORMAT names the table, the entry and what would be right.

@@ -35,6 +35,8 @@ struct reader {
     uint64_t memory_bytes, memory_limit_bytes;
     unsigned char *packed; // one group of records, or less if no table has so many
     size_t packed_size;
+    uint64_t *values; // of one field of a group
+    size_t value_count;
     uint32_t section_count;
     uint32_t kind_last; // of the sections so far
     uint32_t *string_lengths;
@@ -279,13 +281,21 @@ static enum base_status table_grow(struct reader *reader, const struct trace_tmt
     return BASE_OK;
 }
 
-static enum base_status packed_reserve(struct reader *reader, size_t size) {
-    if (size <= reader->packed_size) return BASE_OK;
-    free(reader->packed);
-    reader->packed = malloc(size);
-    reader->packed_size = reader->packed == NULL ? 0 : size;
-    return reader->packed == NULL ? base_status_set(BASE_HOST_MEMORY, "no memory to read records")
-                                  : BASE_OK;
+// Room for a group of COUNT records, packed and as numbers.
+static enum base_status packed_reserve(struct reader *reader, size_t count, size_t record_size) {
+    if (count * record_size > reader->packed_size) {
+        free(reader->packed);
+        reader->packed = malloc(count * record_size);
+        reader->packed_size = reader->packed == NULL ? 0 : count * record_size;
+    }
+    if (count > reader->value_count) {
+        free(reader->values);
+        reader->values = malloc(count * sizeof *reader->values);
+        reader->value_count = reader->values == NULL ? 0 : count;
+    }
+    if (reader->packed_size == 0 || reader->value_count == 0)
+        return base_status_set(BASE_HOST_MEMORY, "no memory to read records");
+    return BASE_OK;
 }
 
 // One group of records to INTO. What a file holds as it is in memory is read into its place.
@@ -298,7 +308,7 @@ static enum base_status read_group(struct reader *reader, const struct section *
     enum base_status status = stored_read(stored, reader->packed, count * table->record_size);
     if (status != BASE_OK) return status;
     if (columns)
-        trace__tmt_unpack_columns(table, reader->packed, count, into);
+        trace__tmt_unpack_columns(table, reader->packed, count, reader->values, into);
     else
         trace__tmt_unpack_records(table, reader->packed, count, into);
     return BASE_OK;
@@ -314,7 +324,7 @@ static enum base_status read_groups(struct reader *reader, const struct section 
             left < TRACE_TMT_GROUP_RECORDS ? (size_t)left : TRACE_TMT_GROUP_RECORDS;
         enum base_status status =
             table_grow(reader, table, structs, &capacity, done + group, section->count);
-        if (status == BASE_OK) status = packed_reserve(reader, group * table->record_size);
+        if (status == BASE_OK) status = packed_reserve(reader, group, table->record_size);
         if (status == BASE_OK)
             status = read_group(reader, section, table, stored, group,
                                 (unsigned char *)*structs + done * table->struct_size);
@@ -561,6 +571,7 @@ enum base_status trace__read_tmt(struct trace_input *input,
     if (status == BASE_OK && options->no_stacks) stacks_drop(reader.trace);
     if (status == BASE_OK) reader.trace->format = ".tmt";
     free(reader.packed);
+    free(reader.values);
     free(reader.string_lengths);
     free(reader.text);
     if (status == BASE_OK)

@@ -125,15 +125,30 @@ static inline void pack_field(const unsigned char *field, size_t stride, size_t 
     }
 }
 
-static inline void unpack_field(const unsigned char *in, size_t stride, size_t count, int width,
-                                bool delta, unsigned char *field) {
-    uint64_t before = 0;
-    for (size_t i = 0; i < count; i++, field += stride) {
-        uint64_t value = 0;
-        for (int plane = 0; plane < width; plane++)
-            value |= (uint64_t)in[(size_t)plane * count + i] << 8 * plane;
-        if (delta) before = value += before;
-        memcpy(field, &value, (size_t)width);
+// The planes of one field back to its records. Most planes are zero throughout (high bytes): they
+// are told by one fast comparison and passed over.
+static void unpack_field(const unsigned char *in, size_t stride, size_t count,
+                         const struct trace_tmt_field *field, uint64_t *values, unsigned char *to) {
+    memset(values, 0, count * sizeof *values);
+    for (int plane = 0; plane < field->width; plane++, in += count) {
+        if (in[0] == 0 && memcmp(in, in + 1, count - 1) == 0) continue;
+        for (size_t i = 0; i < count; i++) values[i] |= (uint64_t)in[i] << 8 * plane;
+    }
+    if (field->delta)
+        for (size_t i = 1; i < count; i++) values[i] += values[i - 1];
+    switch (field->width) {
+    case 1:
+        for (size_t i = 0; i < count; i++) memcpy(to + i * stride, &values[i], 1);
+        break;
+    case 2:
+        for (size_t i = 0; i < count; i++) memcpy(to + i * stride, &values[i], 2);
+        break;
+    case 4:
+        for (size_t i = 0; i < count; i++) memcpy(to + i * stride, &values[i], 4);
+        break;
+    default:
+        for (size_t i = 0; i < count; i++) memcpy(to + i * stride, &values[i], 8);
+        break;
     }
 }
 
@@ -154,18 +169,13 @@ void trace__tmt_pack_columns(const struct trace_tmt_table *table, const void *st
 }
 
 void trace__tmt_unpack_columns(const struct trace_tmt_table *table, const unsigned char *in,
-                               size_t count, void *structs) {
-    BASE_CHECK_LE(count, TRACE_TMT_GROUP_RECORDS);
+                               size_t count, uint64_t *values, void *structs) {
+    BASE_CHECK(count > 0 && count <= TRACE_TMT_GROUP_RECORDS);
     memset(structs, 0, count * table->struct_size);
     for (uint32_t f = 0; f < table->field_count; f++) {
         const struct trace_tmt_field *field = &table->fields[f];
-        unsigned char *to = (unsigned char *)structs + field->offset;
-        switch (field->width) {
-        case 1: unpack_field(in, table->struct_size, count, 1, field->delta, to); break;
-        case 2: unpack_field(in, table->struct_size, count, 2, field->delta, to); break;
-        case 4: unpack_field(in, table->struct_size, count, 4, field->delta, to); break;
-        default: unpack_field(in, table->struct_size, count, 8, field->delta, to); break;
-        }
+        unpack_field(in, table->struct_size, count, field, values,
+                     (unsigned char *)structs + field->offset);
         in += count * field->width;
     }
 }

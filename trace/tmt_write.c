@@ -11,7 +11,8 @@
 #include <string.h>
 #include <zlib.h>
 
-enum { OUT_SIZE = 1 << 16 };
+// Level 9 takes three times as long for two percent.
+enum { OUT_SIZE = 1 << 16, DEFLATE_LEVEL = 6 };
 
 struct writer {
     struct base_file file;
@@ -52,7 +53,7 @@ static enum base_status deflate_group(struct writer *writer, z_stream *zlib,
 static enum base_status write_deflated(struct writer *writer, const struct trace_tmt_table *table,
                                        const unsigned char *structs, size_t count) {
     z_stream zlib = {0};
-    if (deflateInit(&zlib, 9) != Z_OK)
+    if (deflateInit(&zlib, DEFLATE_LEVEL) != Z_OK)
         return base_status_set(BASE_HOST_MEMORY, "no memory to compress %s", table->name);
     enum base_status status = BASE_OK;
     do {
