@@ -4,6 +4,7 @@
 
 static const char *const logs[] = {GOLDEN_LOGS};
 static const char *const stream_logs[] = {GOLDEN_STREAM_LOGS};
+static const char *const sound_logs[] = {GOLDEN_SOUND_LOGS};
 
 static void caching_allocator_agrees_with_every_line_recorded_from_pytorch(void) {
     golden_logs_check(&golden_subject_caching, logs, sizeof logs / sizeof logs[0], GOLDEN_LOG_COUNT,
@@ -16,7 +17,13 @@ static void caching_allocator_agrees_on_record_stream_and_device_faults(void) {
                       GOLDEN_STREAM_LINE_COUNT);
 }
 
+static void memory_in_use_stays_when_max_split_size_is_lowered(void) {
+    golden_logs_check(&golden_subject_caching, sound_logs, sizeof sound_logs / sizeof sound_logs[0],
+                      GOLDEN_SOUND_LOG_COUNT, GOLDEN_SOUND_LINE_COUNT);
+}
+
 int main(void) {
     caching_allocator_agrees_with_every_line_recorded_from_pytorch();
     caching_allocator_agrees_on_record_stream_and_device_faults();
+    memory_in_use_stays_when_max_split_size_is_lowered();
 }

@@ -8,7 +8,7 @@
 
 #include <inttypes.h>
 
-static uint64_t program_count = 16, operation_count = 2000;
+static uint64_t program_count = 20, operation_count = 800;
 
 static const struct base_option options[] = {
     {"count", "N", BASE_OPTION_COUNT, &program_count, "programs, with seeds from --seed on"},

@@ -25,4 +25,9 @@
     "rule-pending", "rule-pending-fifo", "rule-pending-flush", "rule-record-same-stream",          \
         "rule-retry-counts", "rule-zero-and-huge"
 
+// Not recorded but written: what is right where PyTorch 2.15 is wrong.
+#define GOLDEN_SOUND_LOG_COUNT  2
+#define GOLDEN_SOUND_LINE_COUNT 106
+#define GOLDEN_SOUND_LOGS       "sound-release-split-block", "sound-release-split-head"
+
 #endif
