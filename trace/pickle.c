@@ -10,23 +10,24 @@
 #include <string.h>
 
 // X(name, byte). The comment of CPython's Lib/pickle.py tells what each is for.
-#define DATA_OPCODES(X)                                                                            \
-    X(MARK, '(')                                                                                   \
-    X(STOP, '.')                                                                                   \
-    X(POP, '0')                                                                                    \
-    X(POP_MARK, '1') X(DUP, '2') X(FLOAT, 'F') X(INT, 'I') X(BININT, 'J') X(BININT1, 'K')          \
-        X(LONG, 'L') X(BININT2, 'M') X(NONE, 'N') X(STRING, 'S') X(BINSTRING, 'T')                 \
-            X(SHORT_BINSTRING, 'U') X(UNICODE, 'V') X(BINUNICODE, 'X') X(APPEND, 'a') X(DICT, 'd') \
-                X(EMPTY_DICT, '}') X(APPENDS, 'e') X(GET, 'g') X(BINGET, 'h') X(LONG_BINGET, 'j')  \
-                    X(LIST, 'l') X(EMPTY_LIST, ']') X(PUT, 'p') X(BINPUT, 'q') X(LONG_BINPUT, 'r') \
-                        X(SETITEM, 's') X(TUPLE, 't') X(EMPTY_TUPLE, ')') X(SETITEMS, 'u')         \
-                            X(BINFLOAT, 'G') X(PROTO, 0x80) X(TUPLE1, 0x85) X(TUPLE2, 0x86)        \
-                                X(TUPLE3, 0x87) X(NEWTRUE, 0x88) X(NEWFALSE, 0x89) X(LONG1, 0x8a)  \
-                                    X(LONG4, 0x8b) X(BINBYTES, 'B') X(SHORT_BINBYTES, 'C')         \
-                                        X(SHORT_BINUNICODE, 0x8c) X(BINUNICODE8, 0x8d)             \
-                                            X(BINBYTES8, 0x8e) X(EMPTY_SET, 0x8f)                  \
-                                                X(ADDITEMS, 0x90) X(FROZENSET, 0x91)               \
-                                                    X(MEMOIZE, 0x94) X(FRAME, 0x95)                \
+#define DATA_OPCODES(X)                                                                           \
+    X(MARK, '(')                                                                                  \
+    X(STOP, '.')                                                                                  \
+    X(POP, '0')                                                                                   \
+    X(POP_MARK, '1')                                                                              \
+    X(DUP, '2') X(FLOAT, 'F') X(INT, 'I') X(BININT, 'J') X(BININT1, 'K') X(LONG, 'L')             \
+        X(BININT2, 'M') X(NONE, 'N') X(STRING, 'S') X(BINSTRING, 'T') X(SHORT_BINSTRING, 'U')     \
+            X(UNICODE, 'V') X(BINUNICODE, 'X') X(APPEND, 'a') X(DICT, 'd') X(EMPTY_DICT, '}')     \
+                X(APPENDS, 'e') X(GET, 'g') X(BINGET, 'h') X(LONG_BINGET, 'j') X(LIST, 'l')       \
+                    X(EMPTY_LIST, ']') X(PUT, 'p') X(BINPUT, 'q') X(LONG_BINPUT, 'r')             \
+                        X(SETITEM, 's') X(TUPLE, 't') X(EMPTY_TUPLE, ')') X(SETITEMS, 'u')        \
+                            X(BINFLOAT, 'G') X(PROTO, 0x80) X(TUPLE1, 0x85) X(TUPLE2, 0x86)       \
+                                X(TUPLE3, 0x87) X(NEWTRUE, 0x88) X(NEWFALSE, 0x89) X(LONG1, 0x8a) \
+                                    X(LONG4, 0x8b) X(BINBYTES, 'B') X(SHORT_BINBYTES, 'C')        \
+                                        X(SHORT_BINUNICODE, 0x8c) X(BINUNICODE8, 0x8d)            \
+                                            X(BINBYTES8, 0x8e) X(EMPTY_SET, 0x8f)                 \
+                                                X(ADDITEMS, 0x90) X(FROZENSET, 0x91)              \
+                                                    X(MEMOIZE, 0x94) X(FRAME, 0x95)               \
                                                         X(BYTEARRAY8, 0x96)
 
 // X(name, byte, what it would do).
@@ -113,7 +114,13 @@ enum base_status trace__pickle_create(struct trace_input *input,
     (*machine)->shapes = shapes;
     (*machine)->opcode_name = "";
     (*machine)->partial_free = UINT32_MAX;
-    return BASE_OK;
+    // From here on there is a stack, so that no pointer into it is made of NULL.
+    enum base_status status = trace__pickle_push_slow(*machine);
+    if (status != BASE_OK) {
+        free(*machine);
+        *machine = NULL;
+    }
+    return status;
 }
 
 void trace__pickle_destroy(struct trace__pickle *machine) {

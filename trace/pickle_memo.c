@@ -13,7 +13,8 @@ static enum base_status pack(struct trace__pickle *machine, const struct trace__
                              uint32_t *entry) {
     // Of a run, the last record is the value at the top.
     uint64_t payload = value->payload;
-    if (machine->shapes->run_types >> value->type & 1) payload += value->link - 1;
+    bool is_run = !value->is_owner && machine->shapes->run_types >> value->type & 1;
+    if (is_run) payload += value->link - 1;
     if (payload < PICKLE_MEMO_PAYLOAD_LIMIT) {
         *entry = (uint32_t)value->type << PICKLE_MEMO_PAYLOAD_BITS | (uint32_t)payload;
         return BASE_OK;

@@ -207,9 +207,10 @@ class Maker:
         if self.layout >= 215:
             snapshot['host_segments'] = [self.segment(0, 4096)]
             snapshot['host_traces'] = [[self.event()], []]
-        snapshot['unknown'] = self.unknown()
-        if r.random() < 0.2 and traces[0]:  # events that the file refers to before their trace
-            snapshot['unknown'] = traces[0][::2]
+        snapshot['not_known'] = self.unknown()
+        if r.random() < 0.3:  # events and blocks that the file refers to before they come
+            snapshot = {'unknown': traces[0][::2] + traces[-1][1::2] + [b for s in segments for b in s['blocks']][::3],
+                        **snapshot}
         if r.random() < 0.3:
             pairs = list(snapshot.items())
             r.shuffle(pairs)

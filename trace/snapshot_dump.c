@@ -1,5 +1,6 @@
-// For tests: prints what the snapshot reader holds of each file as lines of JSON, to be compared with what Python's own
-// pickle.load holds (snapshot_compare.py). One line per fact; numbers are exact.
+// For tests: prints what the snapshot reader holds of each file as lines of JSON, to be compared
+// with what Python's own pickle.load holds (snapshot_compare.py). One line per fact; numbers are
+// exact.
 //
 //     snapshot_dump FILE...
 //
@@ -41,8 +42,8 @@ static void print_stack(const struct trace *trace, uint32_t stack) {
 }
 
 static void print_place(const struct trace *trace, unsigned stream, unsigned pool) {
-    printf(", \"stream\": %" PRIu64 ", \"pool\": [%" PRIu64 ", %" PRIu64 "], \"frames\": ", trace->streams[stream],
-           trace->pools[pool].capture, trace->pools[pool].user);
+    printf(", \"stream\": %" PRIu64 ", \"pool\": [%" PRIu64 ", %" PRIu64 "], \"frames\": ",
+           trace->streams[stream], trace->pools[pool].capture, trace->pools[pool].user);
 }
 
 static void print_events(const struct trace *trace) {
@@ -50,7 +51,8 @@ static void print_events(const struct trace *trace) {
         const struct trace_event *event = &trace->events[i];
         printf("{\"event\": \"%s\", \"device\": %u, \"address\": %" PRIu64 ", \"size\": %" PRIu64
                ", \"time\": %" PRIu64 ", \"metadata\": ",
-               trace_action_name(event->action), event->device, event->address, event->size, event->time_us);
+               trace_action_name(event->action), event->device, event->address, event->size,
+               event->time_us);
         if (event->metadata == TRACE_NONE)
             printf("null");
         else
@@ -64,10 +66,10 @@ static void print_events(const struct trace *trace) {
 static void print_segments(const struct trace *trace) {
     for (size_t i = 0; i < trace->segment_count; i++) {
         const struct trace_segment *segment = &trace->segments[i];
-        printf("{\"segment\": %" PRIu64 ", \"device\": %u, \"sizes\": [%" PRIu64 ", %" PRIu64 ", %" PRIu64
-               ", %" PRIu64 "], \"large\": %s, \"expandable\": %s",
-               segment->address, segment->device, segment->total_size, segment->allocated_size, segment->active_size,
-               segment->requested_size, segment->is_large ? "true" : "false",
+        printf("{\"segment\": %" PRIu64 ", \"device\": %u, \"sizes\": [%" PRIu64 ", %" PRIu64
+               ", %" PRIu64 ", %" PRIu64 "], \"large\": %s, \"expandable\": %s",
+               segment->address, segment->device, segment->total_size, segment->allocated_size,
+               segment->active_size, segment->requested_size, segment->is_large ? "true" : "false",
                segment->is_expandable ? "true" : "false");
         print_place(trace, segment->stream, segment->pool);
         print_stack(trace, segment->stack);
@@ -85,13 +87,16 @@ static void print_segments(const struct trace *trace) {
 
 static void print_trace(const struct trace *trace) {
     const struct trace_settings *settings = &trace->settings;
-    printf("{\"trace\": %" PRIu32 ", \"pool_ids\": %s, \"settings\": %s, \"config\": ", trace->device_count,
-           trace->has_pool_ids ? "true" : "false", settings->known ? "true" : "false");
+    printf("{\"trace\": %" PRIu32 ", \"pool_ids\": %s, \"settings\": %s, \"config\": ",
+           trace->device_count, trace->has_pool_ids ? "true" : "false",
+           settings->known ? "true" : "false");
     print_string(settings->config);
-    printf(", \"max_split\": %" PRId64 ", \"threshold\": %.17g, \"expandable\": %s, \"divisions\": [",
+    printf(", \"max_split\": %" PRId64
+           ", \"threshold\": %.17g, \"expandable\": %s, \"divisions\": [",
            settings->max_split_size, settings->garbage_collection_threshold,
            settings->expandable_segments ? "true" : "false");
-    for (int i = 0; i < 16; i++) printf("%s%" PRIu32, i > 0 ? ", " : "", settings->roundup_power2_divisions[i]);
+    for (int i = 0; i < 16; i++)
+        printf("%s%" PRIu32, i > 0 ? ", " : "", settings->roundup_power2_divisions[i]);
     printf("]}\n");
     print_events(trace);
     print_segments(trace);
