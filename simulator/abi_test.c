@@ -37,7 +37,7 @@ static void headers_agree(void) {
            ours.count);
 }
 
-typedef const char *(*error_text)(cudaError_t error);
+typedef const char *(*error_name)(cudaError_t error);
 
 static void *symbol(void *library, const char *name) {
     void *address = dlsym(library, name);
@@ -45,27 +45,25 @@ static void *symbol(void *library, const char *name) {
     return address;
 }
 
-static void error_texts_agree(void) {
+static void error_names_agree(void) {
     void *library = dlopen(ABI_TOOLKIT_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
-        printf("simulator/abi_test: error texts not compared: %s\n", dlerror());
+        printf("simulator/abi_test: error names not compared: %s\n", dlerror());
         return;
     }
-    const error_text name = (error_text)(uintptr_t)symbol(library, "cudaGetErrorName");
-    const error_text string = (error_text)(uintptr_t)symbol(library, "cudaGetErrorString");
+    const error_name name = (error_name)(uintptr_t)symbol(library, "cudaGetErrorName");
     BASE_CHECK(name != cudaGetErrorName);
     for (int code = -1; code <= 1000; ++code) {
-        base_check_context("code %d, the toolkit says \"%s\"", code, string((cudaError_t)code));
+        base_check_context("code %d, the toolkit says %s", code, name((cudaError_t)code));
         BASE_CHECK_EQ(strcmp(cudaGetErrorName((cudaError_t)code), name((cudaError_t)code)), 0);
-        BASE_CHECK_EQ(strcmp(cudaGetErrorString((cudaError_t)code), string((cudaError_t)code)), 0);
     }
     base_check_context(NULL);
-    printf("simulator/abi_test: error names and descriptions agree with the toolkit's runtime\n");
+    printf("simulator/abi_test: error names agree with the toolkit's runtime\n");
 }
 
 int main(void) {
     headers_agree();
-    error_texts_agree();
+    error_names_agree();
     return 0;
 }
 
