@@ -386,7 +386,47 @@ static void recorded_runs_cut_anywhere_are_rebuilt(const struct trace *trace, ui
     }
 }
 
+//------------------------------------------------------------------------------------------------
+// Nonsense.
+
+// Events and final states that fit each other only by chance: an answer, never a crash.
+static void nonsense_gets_an_answer(uint64_t seed) {
+    base_check_context("seed %llu", (unsigned long long)seed);
+    struct base_random random = base_random_init(seed, "nonsense");
+    struct hand hand = hand_begin();
+    const uint64_t step = base_random_chance(&random, 0.5) ? 512 : 256 * BASE_KIB;
+    for (uint64_t i = base_random_below(&random, 4); i > 0; i--) {
+        segment(&hand, i * 20 * BASE_MIB,
+                base_random_chance(&random, 0.5) ? 2 * BASE_MIB : 20 * BASE_MIB);
+        uint64_t offset = i * 20 * BASE_MIB;
+        for (uint64_t j = base_random_below(&random, 5); j > 0; j--) {
+            const uint64_t size = step * base_random_below(&random, 12);
+            block(&hand, offset, size, size, (enum trace_block_state)base_random_below(&random, 3));
+            offset += base_random_chance(&random, 0.9) ? size : size / 2;
+        }
+    }
+    for (uint64_t i = base_random_below(&random, 12); i > 0; i--) {
+        static const enum trace_action actions[] = {TRACE_ALLOC,          TRACE_ALLOC,
+                                                    TRACE_FREE_REQUESTED, TRACE_FREE_COMPLETED,
+                                                    TRACE_SEGMENT_ALLOC,  TRACE_SEGMENT_FREE};
+        const uint64_t offset = base_random_between(&random, 1, 3) * 20 * BASE_MIB +
+                                step * base_random_below(&random, 12);
+        const uint64_t size = base_random_chance(&random, 0.02)
+                                  ? base_random_next(&random)
+                                  : step * base_random_below(&random, 40);
+        event(&hand, actions[base_random_below(&random, 6)], offset, size);
+    }
+    BASE_CHECK_EQ(trace_add_devices(&hand.builder, 1), BASE_OK);
+    struct trace *trace = hand_end(&hand);
+    struct trace_state state;
+    if (trace_start_state(trace, 0, &state) == BASE_OK) trace_state_deinit(&state);
+    if (trace_check_replayable(trace, 0) != BASE_OK) BASE_CHECK(base_status_message()[0] != 0);
+    trace_destroy(trace);
+    base_check_context(NULL);
+}
+
 int main(int argc, char **argv) {
+    for (uint64_t seed = 1; seed <= 20000; seed++) nonsense_gets_an_answer(seed);
     a_complete_history_starts_empty();
     small_blocks_that_the_window_frees_were_there_at_their_rounded_size();
     a_first_event_free_completed_was_pending_at_the_start();

@@ -18,7 +18,6 @@
 enum { BLOCK_STEP = 512 };
 #define SMALL_LIMIT_BYTES BASE_MIB
 #define SLACK_LARGE_BYTES BASE_MIB
-#define NON_SPLIT_ROUNDING_BYTES (20 * BASE_MIB)
 
 //------------------------------------------------------------------------------------------------
 // PyTorch's rules of size.
@@ -49,11 +48,6 @@ bool trace__should_split(const struct trace_settings *settings, bool is_large, u
                          uint64_t remaining) {
     if (!is_large) return remaining >= BLOCK_STEP;
     return !is_oversize(settings, rounded) && remaining > SLACK_LARGE_BYTES;
-}
-
-uint64_t trace__slack_max(const struct trace_settings *settings, bool is_large, uint64_t rounded) {
-    if (!is_large) return 0;
-    return is_oversize(settings, rounded) ? NON_SPLIT_ROUNDING_BYTES : SLACK_LARGE_BYTES;
 }
 
 //------------------------------------------------------------------------------------------------
@@ -186,7 +180,7 @@ static enum base_status contradiction(const struct trace_walk *walk, size_t even
 static enum base_status border_move(struct trace_walk *walk, uint64_t address, uint32_t *found) {
     uint32_t free_block = TRACE_NONE;
     for (uint64_t back = BLOCK_STEP;
-         back <= NON_SPLIT_ROUNDING_BYTES && back <= address && free_block == TRACE_NONE;
+         back <= SLACK_LARGE_BYTES && back <= address && free_block == TRACE_NONE;
          back += BLOCK_STEP)
         free_block = trace__find(&walk->by_address, address - back);
     if (free_block == TRACE_NONE) return BASE_OK;
@@ -195,12 +189,7 @@ static enum base_status border_move(struct trace_walk *walk, uint64_t address, u
     if (block->state != TRACE_BLOCK_INACTIVE || block->before == TRACE_NONE || moved >= block->size)
         return BASE_OK;
     struct trace_walk_block *before = &walk->blocks[block->before];
-    const uint64_t rounded = trace__round_size(&walk->trace->settings, before->requested_size);
-    if (!before->guessed ||
-        before->size + moved > rounded + trace__slack_max(&walk->trace->settings,
-                                                          walk->segments[block->segment].is_large,
-                                                          rounded))
-        return BASE_OK;
+    if (!before->guessed) return BASE_OK;
     trace__forget(&walk->by_address, block->address);
     enum base_status status = base_address_map_set(&walk->by_address, address, free_block);
     if (status != BASE_OK) return status;

@@ -55,9 +55,6 @@ static inline void trace__forget(struct base_address_map *map, uint64_t address)
 uint64_t trace__round_size(const struct trace_settings *settings, uint64_t requested);
 bool trace__should_split(const struct trace_settings *settings, bool is_large, uint64_t rounded,
                          uint64_t remaining);
-// The most bytes beyond the rounded request that a block keeps because they are not split off.
-uint64_t trace__slack_max(const struct trace_settings *settings, bool is_large, uint64_t rounded);
-
 #define TRACE_SMALL_SEGMENT_BYTES ((uint64_t)2 << 20)
 
 // Begins at START (NULL: empty). GUESSED has a byte for each of its blocks (NULL: all sizes are
