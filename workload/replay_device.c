@@ -81,6 +81,14 @@ void workload__device_deinit(struct workload__device *device) {
     *device = (struct workload__device){0};
 }
 
+bool workload__device_takes_addresses(void) {
+#ifdef TIDEMARK_SIMULATOR
+    return true;
+#else
+    return false;
+#endif
+}
+
 bool workload__device_next_address(uint64_t address) {
 #ifdef TIDEMARK_SIMULATOR
     return sim_next_address(0, address) == BASE_OK;

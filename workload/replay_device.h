@@ -22,6 +22,8 @@ enum base_status workload__device_init(struct workload__device *device,
 // memory of them.
 void workload__device_deinit(struct workload__device *device);
 
+// Whether the device can be told where its next segment lies.
+bool workload__device_takes_addresses(void);
 // The next segment lies at ADDRESS. False if the device cannot be told or holds memory there.
 bool workload__device_next_address(uint64_t address);
 void workload__device_next_address_clear(void);

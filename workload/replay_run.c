@@ -37,6 +37,7 @@ struct run {
     struct base_address_map stream_indices; // by handle
     struct workload__series series;
     struct workload__check check;
+    bool with_addresses; // new segments lie where the recording has them
     bool checking;
     bool recording; // the start state is made: events count from here
     enum base_status observer_status;
@@ -154,7 +155,7 @@ static enum base_status out_of_memory(struct run *run, uint64_t size) {
 // took one. Where memory is held now, the offer waits for its release (see observe).
 static void offer_address(struct run *run) {
     const struct workload_replay_plan *plan = run->plan;
-    if (!run->options->recorded_addresses) return;
+    if (!run->with_addresses) return;
     while (run->segment_cursor < plan->segment_count &&
            plan->segments[run->segment_cursor].operation == run->operation) {
         run->wanted_address = plan->segments[run->segment_cursor++].address;
@@ -203,6 +204,7 @@ static enum base_status do_alloc(struct run *run, const struct workload__operati
 static enum base_status do_alloc_failed(struct run *run,
                                         const struct workload__operation *operation) {
     void *pointer = NULL;
+    run->block_bytes = 0;
     enum base_status status = ask(run, operation, &pointer);
     pass_inside_fences(run);
     run->event++;
@@ -305,7 +307,9 @@ static enum base_status run_init(struct run *run) {
             status =
                 base_address_map_set(&run->stream_indices, (uintptr_t)run->device.streams[i], i);
     workload__check_init(&run->check, plan);
-    run->checking = run->options->recorded_configuration && plan->has_placement;
+    run->with_addresses = run->options->recorded_addresses && workload__device_takes_addresses();
+    run->checking =
+        run->options->recorded_configuration && run->with_addresses && plan->has_placement;
     return status;
 }
 
@@ -325,10 +329,9 @@ static void run_deinit(struct run *run) {
 static enum base_status make_start(struct run *run) {
     const struct workload_replay_plan *plan = run->plan;
     bool exact = false;
-    enum base_status status = workload__start_make(plan, run->allocator, &run->device,
-                                                   run->options->recorded_configuration &&
-                                                       run->options->recorded_addresses,
-                                                   run->pointers, &exact);
+    enum base_status status = workload__start_make(
+        plan, run->allocator, &run->device,
+        run->options->recorded_configuration && run->with_addresses, run->pointers, &exact);
     if (status == BASE_OUT_OF_MEMORY) {
         run->result->start_assumed = true;
         return out_of_memory(run, 0);
