@@ -16,35 +16,36 @@
 int LLVMFuzzerInitialize(int *count, char ***arguments);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-static char *option(const char *name, const char *value) {
+static char *join(const char *name, const char *value, const char *end) {
     char *text = NULL;
-    if (asprintf(&text, "%s%s", name, value) < 0) abort();
+    if (asprintf(&text, "%s%s%s", name, value, end) < 0) abort();
     return text;
 }
 
 // Turns our way of writing options into libFuzzer's, and adds the folders: new inputs go to the
-// first one.
+// first one. Of an option given twice the last counts, so that ours stand before the user's.
 int LLVMFuzzerInitialize(int *count, char ***arguments) {
     static char *changed[ARGUMENT_COUNT_MAX + 8];
     static char folder[] = "/tmp/tidemark-fuzz-XXXXXX";
     const char *standing = getenv("BUILD_WORKING_DIRECTORY");
     int changed_count = 0;
-    for (int i = 0; i < *count && changed_count < ARGUMENT_COUNT_MAX; i++) {
+    changed[changed_count++] = (*arguments)[0];
+    changed[changed_count++] = join("-max_len=", "16384", "");
+    changed[changed_count++] = join("-rss_limit_mb=", "1024", "");
+    if (standing != NULL) changed[changed_count++] = join("-artifact_prefix=", standing, "/");
+    for (int i = 1; i < *count && changed_count < ARGUMENT_COUNT_MAX; i++) {
         if (strcmp((*arguments)[i], "--seconds") == 0 && i + 1 < *count)
-            changed[changed_count++] = option("-max_total_time=", (*arguments)[++i]);
+            changed[changed_count++] = join("-max_total_time=", (*arguments)[++i], "");
         else
             changed[changed_count++] = (*arguments)[i];
     }
-    changed[changed_count++] = option("-max_len=", "16384");
-    changed[changed_count++] = option("-rss_limit_mb=", "1024");
     if (standing != NULL) {
         if (mkdtemp(folder) == NULL) {
             perror("a folder for new inputs");
             exit(3);
         }
-        changed[changed_count++] = option("-artifact_prefix=", option(standing, "/"));
         changed[changed_count++] = folder;
-        changed[changed_count++] = option("trace/", "corpus");
+        changed[changed_count++] = join("trace/", "corpus", "");
     }
     *count = changed_count;
     *arguments = changed;
