@@ -113,9 +113,10 @@ def draw(index):
     return inline
 
 
-def ignore_interrupt():
-    """Ctrl-C reaches the parent, which ends the workers."""
+def leave_signals_to_parent():
+    """Ctrl-C reaches the whole process group; the parent ends the workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def draw_all(figures, folder, quick):
@@ -127,7 +128,7 @@ def draw_all(figures, folder, quick):
     style.Canvas(10)  # imports matplotlib once, before the processes part
     context = multiprocessing.get_context("fork")
     with concurrent.futures.ProcessPoolExecutor(
-        workers, mp_context=context, initializer=ignore_interrupt
+        workers, mp_context=context, initializer=leave_signals_to_parent
     ) as pool:
         try:
             return list(pool.map(draw, range(len(figures))))
@@ -204,6 +205,7 @@ def main(arguments=None):
         "--note", default="", metavar="TEXT", help="a sentence for the head of the page"
     )
     options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, stop)
     folder = os.path.join(os.environ.get("BUILD_WORKING_DIRECTORY", ""), options.folder)
     try:
         paths = build(folder, options.quick, options.note)
@@ -219,6 +221,11 @@ def main(arguments=None):
         return complain("interrupted; no page was written", 130)
     print(paths[0])
     return 0
+
+
+def stop(number, _frame):
+    """SIGTERM ends the workers too, which the default action would leave waiting."""
+    raise SystemExit(complain("interrupted; no page was written", 128 + number))
 
 
 def complain(text, status):
