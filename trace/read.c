@@ -33,8 +33,7 @@ static enum base_status refuse(const unsigned char *bytes, size_t size) {
     static const char wanted[] =
         "wanted is a .tmt or a PyTorch memory snapshot (torch.cuda.memory._dump_snapshot)";
     if (size == 0) return base_status_set(BASE_FORMAT, "the file is empty; %s", wanted);
-    if (contains(bytes, size, "umpire") || contains(bytes, size, "Umpire") ||
-        contains(bytes, size, "\"allocator_ref\""))
+    if (contains(bytes, size, "umpire::") || contains(bytes, size, "\"allocator_ref\""))
         return base_status_set(BASE_FORMAT, "an Umpire replay log: these are not read yet; %s",
                                wanted);
     if (contains(bytes, size, "\"traceEvents\"") ||
