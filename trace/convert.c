@@ -4,6 +4,7 @@
 #include "trace/snapshot_write.h"
 
 #include "base/options.h"
+#include "base/progress.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -61,7 +62,8 @@ int main(int argc, char **argv) {
     const bool pickle = has_suffix(out, ".pickle") || has_suffix(out, ".pkl");
     if (!pickle && !has_suffix(out, ".tmt"))
         base_options_usage_error(&program, "%s: its name must end in .tmt or .pickle", out);
+    base_interrupt_install();
     enum base_status status = convert(common.arguments[0], out, pickle);
     if (status != BASE_OK) fprintf(stderr, "convert: %s\n", base_status_message());
-    return base_status_exit_code(status);
+    return status == BASE_INTERRUPTED ? base_interrupt_exit_code() : base_status_exit_code(status);
 }

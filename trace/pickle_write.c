@@ -3,6 +3,7 @@
 #include "trace/pickle_write.h"
 
 #include "base/check.h"
+#include "base/progress.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -77,14 +78,17 @@ enum base_status trace__pickler_create(struct trace_pickler *pickle, const char 
 enum base_status trace__pickler_finish(struct trace_pickler *pickle) {
     opcode(pickle, '.'); // STOP
     frame_flush(pickle);
-    enum base_status status;
-    if (pickle->error != 0) {
+    enum base_status status = BASE_OK;
+    if (base_interrupted())
+        status =
+            base_status_set(BASE_INTERRUPTED, "interrupted; %s was not written", pickle->file.path);
+    else if (pickle->error != 0)
         status = base_status_set(BASE_IO, "cannot write %s: %s", pickle->file.path,
                                  strerror(pickle->error));
-        base_file_abandon(&pickle->file);
-    } else {
+    if (status == BASE_OK)
         status = base_file_commit(&pickle->file);
-    }
+    else
+        base_file_abandon(&pickle->file);
     free(pickle->frame);
     return status;
 }

@@ -24,9 +24,10 @@
     X(SEGMENTS, "segments")                                                                       \
     X(DEVICE_TRACES, "device_traces")                                                             \
     X(ALLOCATOR_SETTINGS, "allocator_settings")                                                   \
-    X(EXTERNAL_ANNOTATIONS, "external_annotations") X(DEVICE, "device") X(ADDRESS, "address")     \
-        X(TOTAL_SIZE, "total_size") X(ALLOCATED_SIZE, "allocated_size")                           \
-            X(ACTIVE_SIZE, "active_size") X(REQUESTED_SIZE, "requested_size") X(STREAM, "stream") \
+    X(EXTERNAL_ANNOTATIONS, "external_annotations")                                               \
+    X(DEVICE, "device") X(ADDRESS, "address") X(TOTAL_SIZE, "total_size")                         \
+        X(ALLOCATED_SIZE, "allocated_size") X(ACTIVE_SIZE, "active_size")                         \
+            X(REQUESTED_SIZE, "requested_size") X(STREAM, "stream")                               \
                 X(SEGMENT_TYPE, "segment_type") X(LARGE, "large") X(SMALL, "small")               \
                     X(SEGMENT_POOL_ID, "segment_pool_id") X(IS_EXPANDABLE, "is_expandable")       \
                         X(FRAMES, "frames") X(BLOCKS, "blocks") X(SIZE, "size") X(STATE, "state") \
@@ -68,7 +69,8 @@ struct trace_pickler {
 
 enum base_status trace__pickler_create(struct trace_pickler *pickle,
                                        const char *path) BASE_MUST_USE;
-// Ends the pickle and gives the file its name; or, if anything failed, removes it and says what.
+// Ends the pickle and gives the file its name; or, if anything failed or Ctrl-C came, removes it
+// and says what.
 enum base_status trace__pickler_finish(struct trace_pickler *pickle) BASE_MUST_USE;
 void trace__pickler_abandon(struct trace_pickler *pickle);
 // Bytes so far, the frame under way included.

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/progress.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -30,6 +31,9 @@ static enum base_status put(struct writer *writer, const void *bytes, size_t siz
 }
 
 static enum base_status put_stored(struct writer *writer, const void *bytes, size_t size) {
+    if (base_interrupted())
+        return base_status_set(BASE_INTERRUPTED, "interrupted; %s was not written",
+                               writer->file.path);
     writer->crc = crc32_z(writer->crc, bytes, size);
     writer->stored_size += size;
     return put(writer, bytes, size);
