@@ -141,6 +141,7 @@ COUNTERS_REQUIRED = (
     "out_of_memory",
 )
 COUNTERS_OPTIONAL = (
+    "ooms",
     "out_of_memory_event",
     "start_assumed",
     "capacity_bytes",

@@ -202,7 +202,7 @@ def draw_panel(axes, run, baseline):
     limit = near_limit(run)
     if limit is not None:
         axes.axhline(limit, color=style.color("alarm"), linewidth=0.9, dashes=(3, 2))
-    if run.out_of_memory:
+    if run.ended_early:
         draw_out_of_memory(axes, run, events[-1], axes.get_ylim()[1])
 
 

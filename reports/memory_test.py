@@ -1,4 +1,4 @@
-"""What the pictures of memory are drawn from: nothing is lost between a result and its curve or map."""
+"""Nothing is lost between a result and the curve or map that is drawn from it."""
 
 import random
 import unittest

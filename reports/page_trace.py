@@ -133,6 +133,8 @@ def over_allocated_cell(run):
 def out_of_memory_cell(run):
     if not run.out_of_memory:
         return cell("no")
+    if run.failed_as_recorded:
+        return cell("as recorded", classes="bad")
     event = run.out_of_memory_event
     return cell("yes" if event is None else f"at event {style.format_count(event)}", event, "bad")
 
@@ -144,8 +146,12 @@ def ranking_caption(results, runs, verdict):
         " The bar is peak allocated (blue) and what is reserved beyond it (orange). Fragmentation"
         " is 1 − peak allocated / peak reserved. An event is an allocation or a free; host time is"
         f" measured over one replay on this machine, device calls ({device}) included. After the"
-        " settings stand runs without a cache, then those that ended for want of memory."
+        " settings stand runs without a cache, then those that ran out of memory."
     )
+    if any(run.failed_as_recorded for run in runs):
+        text += (
+            " As recorded: requests failed that had failed in the recording, and the run went on."
+        )
     source = load.REPLAY_FILE if any(run.counters for run in runs) else load.MEMORY_FILE
     return caption(prose(text), source)
 

@@ -92,8 +92,8 @@ class PartialPages(unittest.TestCase):
         self.build(files)
 
     def test_a_page_is_written_again_over_the_old_one(self):
-        first = self.only("host_cost.json")[1]
-        self.assertEqual(self.only("host_cost.json")[1], first)
+        first = self.only("replay.json")[1]
+        self.assertEqual(self.only("replay.json")[1], first)
 
 
 class Program(unittest.TestCase):

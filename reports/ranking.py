@@ -4,7 +4,8 @@ Best is the lowest peak of reserved memory among the runs that finished: it deci
 how large a batch, suffices. Peak reserved over peak allocated is shown beside it but does not rank:
 a setting that rounds sizes up raises both. A run without a cache (x_allocator:direct and the like)
 is a limit, not a setting to run: it stands after the settings, and the best is never chosen from
-it. Out of memory comes last; of two such runs, the one that got further is better.
+it. Out of memory comes last, be it a request that failed in the recording as well: its peak lacks
+what was not served. Of two such runs, the one that got further is better.
 """
 
 import dataclasses
@@ -33,7 +34,8 @@ def order(run):
     then the name.
     """
     if run.out_of_memory:
-        return (2, -(run.out_of_memory_event or 0), run.config_name)
+        served = math.inf if run.failed_as_recorded else run.out_of_memory_event or 0
+        return (2, -served, run.peak_reserved_bytes, not is_baseline(run), run.config_name)
     return (
         1 if is_limit(run) else 0,
         run.peak_reserved_bytes,
@@ -147,6 +149,8 @@ def limited(run, baseline):
 
 
 def ran_out(run):
+    if run.failed_as_recorded:
+        return "ran out of memory, as in the recording"
     event = run.out_of_memory_event
     return "ran out of memory" + (
         "" if event is None else f" at event{style.NBSP}{style.format_count(event)}"

@@ -114,6 +114,13 @@ class Verdicts(unittest.TestCase):
         self.assertIn("`default` ran out of memory at event 7 651", text)
         self.assertIsNone(ranking.judge(runs).saved_bytes)
 
+    def test_a_setting_that_serves_what_failed_in_the_recording_is_better_at_any_peak(self):
+        runs = [run("default", 1, ooms=1), run("a", 2), run("b", 0.5, ooms=1)]
+        self.assertEqual(names(runs), ["a", "b", "default"])
+        text = sentence(runs)
+        self.assertIn("Run `a`: it reserves 2.00 GiB at its peak and finishes", text)
+        self.assertIn("where `default` ran out of memory, as in the recording.", text)
+
     def test_nothing_finishes(self):
         runs = [
             run("default", 1, out_of_memory=1, out_of_memory_event=3),

@@ -83,16 +83,28 @@ class Run:
         return self.counters.get(name)
 
     @property
-    def out_of_memory(self):
+    def ended_early(self):
+        """True if the replay ended for want of memory."""
         if self.memory is not None and self.memory.out_of_memory is not None:
             return True
         return bool(self.counters.get("out_of_memory", 0))
 
     @property
+    def failed_as_recorded(self):
+        """True if requests failed that had failed in the recording, so that the replay went on."""
+        return not self.ended_early and self.counters.get("ooms", 0) > 0
+
+    @property
+    def out_of_memory(self):
+        """True if a request was not served; another setting may have served it."""
+        return self.ended_early or self.failed_as_recorded
+
+    @property
     def out_of_memory_event(self):
+        """Where the replay ended; None if it did not, or if the files do not tell."""
         if self.memory is not None and self.memory.out_of_memory is not None:
             return self.memory.out_of_memory["event"]
-        return self.counters.get("out_of_memory_event") if self.out_of_memory else None
+        return self.counters.get("out_of_memory_event") if self.ended_early else None
 
     @property
     def recorded(self):
