@@ -123,14 +123,22 @@ static enum base_status inflate_some(struct trace_input *input, uint8_t *into, s
     return BASE_OK;
 }
 
+static enum base_status buffer_create(struct trace_input *input) {
+    input->buffer = malloc(input->buffer_bytes);
+    return input->buffer != NULL
+               ? BASE_OK
+               : base_status_set(BASE_HOST_MEMORY, "no memory for a buffer of %zu bytes",
+                                 input->buffer_bytes);
+}
+
 // Decides by the first bytes whether the file is gzipped, and makes the buffer.
 static enum base_status begin_reading(struct trace_input *input) {
-    input->buffer = malloc(BUFFER_BYTES);
-    if (input->buffer == NULL)
-        return base_status_set(BASE_HOST_MEMORY, "no memory for a buffer of %zu bytes",
-                               BUFFER_BYTES);
+    // A small file takes a small buffer; the two bytes of the magic fit in any.
+    input->buffer_bytes = input->size < BUFFER_BYTES ? (size_t)input->size + 2 : BUFFER_BYTES;
+    enum base_status status = buffer_create(input);
+    if (status != BASE_OK) return status;
     size_t got;
-    enum base_status status = read_raw(input, input->buffer, 2, &got);
+    status = read_raw(input, input->buffer, 2, &got);
     if (status != BASE_OK) return status;
     input->next = input->buffer;
     input->end = input->buffer + got;
@@ -139,7 +147,6 @@ static enum base_status begin_reading(struct trace_input *input) {
 
     input->gzipped = true;
     input->size = TRACE_INPUT_SIZE_UNKNOWN;
-    input->end = input->next;
     input->end_offset = 0;
     input->gzip = calloc(1, sizeof *input->gzip);
     if (input->gzip == NULL || inflateInit2(&input->gzip->stream, 16 + MAX_WBITS) != Z_OK) {
@@ -148,6 +155,11 @@ static enum base_status begin_reading(struct trace_input *input) {
         return base_status_set(BASE_HOST_MEMORY, "no memory to unpack gzip data");
     }
     memcpy(input->gzip->packed, input->buffer, got);
+    free(input->buffer);
+    input->buffer_bytes = BUFFER_BYTES;
+    status = buffer_create(input);
+    if (status != BASE_OK) return status;
+    input->next = input->end = input->buffer;
     input->gzip->packed_offset = got;
     input->gzip->stream.next_in = input->gzip->packed;
     input->gzip->stream.avail_in = (uInt)got;
@@ -199,7 +211,7 @@ enum base_status trace_input_fill(struct trace_input *input, size_t count) {
     memmove(input->buffer, input->next, kept);
     input->next = input->buffer;
     input->end = input->buffer + kept;
-    size_t wanted = BUFFER_BYTES - kept, got = 0;
+    size_t wanted = input->buffer_bytes - kept, got = 0;
     enum base_status status;
     if (input->gzip != NULL) {
         status = inflate_some(input, input->buffer + kept, wanted, &got);

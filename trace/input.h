@@ -35,7 +35,8 @@ struct trace_input {
     // Private from here on.
     uint64_t end_offset; // of `end` in the unpacked bytes
     bool ended;          // nothing comes after `end`
-    uint8_t *buffer;     // NULL where `next` points into the caller's memory
+    uint8_t *buffer;
+    size_t buffer_bytes;
     int file;            // -1: memory
     const uint8_t *memory, *memory_end;
     struct trace__input_gzip *gzip;

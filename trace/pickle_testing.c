@@ -37,8 +37,8 @@ void pickle_test_number(struct pickle_test *test, int64_t number) {
 }
 
 void pickle_test_repeat(struct pickle_test *test, const char *text, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        pickle_test_add(test, text, strlen(text));
+    size_t length = strlen(text);
+    for (size_t i = 0; i < count; i++) pickle_test_add(test, text, length);
 }
 
 void pickle_test_free(struct pickle_test *test) {
