@@ -21,7 +21,7 @@ enum base_status trace__pickle_grow(void **table, size_t *capacity, size_t neede
     if (needed <= *capacity) return BASE_OK;
     size_t wanted = *capacity + *capacity / 2;
     if (wanted < needed) wanted = needed;
-    if (wanted < 64) wanted = 64;
+    if (wanted < 8) wanted = 8;
     void *grown = wanted <= PTRDIFF_MAX / size ? realloc(*table, wanted * size) : NULL;
     if (grown == NULL)
         return base_status_set(BASE_HOST_MEMORY,

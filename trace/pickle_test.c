@@ -301,7 +301,7 @@ static void memory_stays_within_the_limit(void) {
         struct pickle_test test = {0};
         struct trace *trace;
         pickle_test_begin(&test);
-        pickle_test_repeat(&test, greedy[i], 3000000 / strlen(greedy[i]));
+        pickle_test_repeat(&test, greedy[i], 1200000 / strlen(greedy[i]));
         base_check_context("greedy %zu", i);
         BASE_CHECK_EQ(pickle_test_read(&test, 8 * BASE_MIB, &trace), BASE_LIMIT);
         BASE_CHECK(strstr(base_status_message(), "limit of 8 MiB") != NULL);
