@@ -10,25 +10,25 @@
 #include <string.h>
 
 // X(name, byte). The comment of CPython's Lib/pickle.py tells what each is for.
-#define DATA_OPCODES(X)                                                                           \
-    X(MARK, '(')                                                                                  \
-    X(STOP, '.')                                                                                  \
-    X(POP, '0')                                                                                   \
-    X(POP_MARK, '1')                                                                              \
-    X(DUP, '2') X(FLOAT, 'F') X(INT, 'I') X(BININT, 'J') X(BININT1, 'K') X(LONG, 'L')             \
-        X(BININT2, 'M') X(NONE, 'N') X(STRING, 'S') X(BINSTRING, 'T') X(SHORT_BINSTRING, 'U')     \
-            X(UNICODE, 'V') X(BINUNICODE, 'X') X(APPEND, 'a') X(DICT, 'd') X(EMPTY_DICT, '}')     \
-                X(APPENDS, 'e') X(GET, 'g') X(BINGET, 'h') X(LONG_BINGET, 'j') X(LIST, 'l')       \
-                    X(EMPTY_LIST, ']') X(PUT, 'p') X(BINPUT, 'q') X(LONG_BINPUT, 'r')             \
-                        X(SETITEM, 's') X(TUPLE, 't') X(EMPTY_TUPLE, ')') X(SETITEMS, 'u')        \
-                            X(BINFLOAT, 'G') X(PROTO, 0x80) X(TUPLE1, 0x85) X(TUPLE2, 0x86)       \
-                                X(TUPLE3, 0x87) X(NEWTRUE, 0x88) X(NEWFALSE, 0x89) X(LONG1, 0x8a) \
-                                    X(LONG4, 0x8b) X(BINBYTES, 'B') X(SHORT_BINBYTES, 'C')        \
-                                        X(SHORT_BINUNICODE, 0x8c) X(BINUNICODE8, 0x8d)            \
-                                            X(BINBYTES8, 0x8e) X(EMPTY_SET, 0x8f)                 \
-                                                X(ADDITEMS, 0x90) X(FROZENSET, 0x91)              \
-                                                    X(MEMOIZE, 0x94) X(FRAME, 0x95)               \
-                                                        X(BYTEARRAY8, 0x96)
+#define DATA_OPCODES(X)                                                                            \
+    X(MARK, '(')                                                                                   \
+    X(STOP, '.')                                                                                   \
+    X(POP, '0')                                                                                    \
+    X(POP_MARK, '1')                                                                               \
+    X(DUP, '2')                                                                                    \
+    X(FLOAT, 'F')                                                                                  \
+    X(INT, 'I') X(BININT, 'J') X(BININT1, 'K') X(LONG, 'L') X(BININT2, 'M') X(NONE, 'N')           \
+        X(STRING, 'S') X(BINSTRING, 'T') X(SHORT_BINSTRING, 'U') X(UNICODE, 'V')                   \
+            X(BINUNICODE, 'X') X(APPEND, 'a') X(DICT, 'd') X(EMPTY_DICT, '}') X(APPENDS, 'e')      \
+                X(GET, 'g') X(BINGET, 'h') X(LONG_BINGET, 'j') X(LIST, 'l') X(EMPTY_LIST, ']')     \
+                    X(PUT, 'p') X(BINPUT, 'q') X(LONG_BINPUT, 'r') X(SETITEM, 's') X(TUPLE, 't')   \
+                        X(EMPTY_TUPLE, ')') X(SETITEMS, 'u') X(BINFLOAT, 'G') X(PROTO, 0x80)       \
+                            X(TUPLE1, 0x85) X(TUPLE2, 0x86) X(TUPLE3, 0x87) X(NEWTRUE, 0x88)       \
+                                X(NEWFALSE, 0x89) X(LONG1, 0x8a) X(LONG4, 0x8b) X(BINBYTES, 'B')   \
+                                    X(SHORT_BINBYTES, 'C') X(SHORT_BINUNICODE, 0x8c)               \
+                                        X(BINUNICODE8, 0x8d) X(BINBYTES8, 0x8e) X(EMPTY_SET, 0x8f) \
+                                            X(ADDITEMS, 0x90) X(FROZENSET, 0x91) X(MEMOIZE, 0x94)  \
+                                                X(FRAME, 0x95) X(BYTEARRAY8, 0x96)
 
 // X(name, byte, what it would do).
 #define REFUSED_OPCODES(X)                                    \
@@ -73,6 +73,8 @@ static const char *const refused_deeds[256] = {
 const char *trace__pickle_type_name(enum trace__pickle_type type) {
     static const char *const names[] = {
         [PICKLE_UNSET] = "nothing",
+        [PICKLE_PARTIAL] = "a list or dict",
+        [PICKLE_SPILLED] = "a value",
         [PICKLE_NONE] = "None",
         [PICKLE_BOOL] = "a boolean",
         [PICKLE_INT] = "an integer",
@@ -84,7 +86,6 @@ const char *trace__pickle_type_name(enum trace__pickle_type type) {
         [PICKLE_TUPLE] = "a tuple",
         [PICKLE_DICT] = "a dict",
         [PICKLE_SET] = "a set",
-        [PICKLE_PARTIAL] = "a list or dict",
     };
     return type < PICKLE_RECORD_FIRST ? names[type] : "another list or dict";
 }
@@ -248,7 +249,9 @@ static enum base_status check_frame(struct trace__pickle *machine) {
     enum base_status status = take_number(machine, 8, &length);
     if (status != BASE_OK) return status;
     const struct trace_input *input = machine->input;
-    if (input->size != TRACE_INPUT_SIZE_UNKNOWN && length > input->size - trace_input_offset(input))
+    uint64_t offset = trace_input_offset(input); // beyond the size where the file grows meanwhile
+    if (input->size != TRACE_INPUT_SIZE_UNKNOWN &&
+        length > (offset < input->size ? input->size - offset : 0))
         return trace__pickle_refuse(machine, "it claims %llu bytes, but the file ends at byte %llu",
                                     (unsigned long long)length, (unsigned long long)input->size);
     return BASE_OK;
@@ -434,18 +437,18 @@ static void run_frequent(struct trace__pickle *machine) {
             next += 2;
             break;
         case OPCODE_BININT1:
-            *top = (struct trace__pickle_value){.payload = next[1], .link = 1, .type = PICKLE_INT};
+            trace__pickle_set(top, PICKLE_INT, next[1]);
             next += 2;
             break;
         case OPCODE_BININT2:
             number = next[1] | (uint32_t)next[2] << 8;
-            *top = (struct trace__pickle_value){.payload = number, .link = 1, .type = PICKLE_INT};
+            trace__pickle_set(top, PICKLE_INT, number);
             next += 3;
             break;
         case OPCODE_BININT:
             memcpy(&number, next + 1, 4);
             wide = (uint64_t)(int64_t)(int32_t)number;
-            *top = (struct trace__pickle_value){.payload = wide, .link = 1, .type = PICKLE_INT};
+            trace__pickle_set(top, PICKLE_INT, wide);
             next += 5;
             break;
         case OPCODE_LONG1:
@@ -453,7 +456,7 @@ static void run_frequent(struct trace__pickle *machine) {
             if (number == 0 || number > 8) goto stop;
             memcpy(&wide, next + 2, 8);
             wide = (uint64_t)((int64_t)(wide << (64 - 8 * number)) >> (64 - 8 * number));
-            *top = (struct trace__pickle_value){.payload = wide, .link = 1, .type = PICKLE_INT};
+            trace__pickle_set(top, PICKLE_INT, wide);
             next += 2 + number;
             break;
         case OPCODE_MARK:

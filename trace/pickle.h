@@ -18,20 +18,21 @@
 #include "trace/input.h"
 
 enum trace__pickle_type {
-    PICKLE_UNSET, // only in the memo: a hole
-    PICKLE_NONE,
-    PICKLE_BOOL,    // payload 0 or 1
-    PICKLE_INT,     // payload: int64_t
-    PICKLE_BIG,     // payload: an integer of 2^63 to 2^64 - 1
-    PICKLE_FLOAT,   // payload: the bits of a double
-    PICKLE_STRING,  // payload: string id
-    PICKLE_SCALAR,  // bytes, an integer beyond 64 bits, a string beyond PICKLE_STRING_BYTES_MAX: of
-                    // no use to anybody
-    PICKLE_LIST,    // payload 0: empty; 1: of nothing that the shapes know
-    PICKLE_TUPLE,   // likewise
-    PICKLE_DICT,    // likewise
-    PICKLE_SET,     // likewise
+    PICKLE_UNSET,   // only in the memo: a hole
     PICKLE_PARTIAL, // only inside the machine: a container filled item by item; payload: index
+    PICKLE_SPILLED, // only in the memo: a value that did not fit in; payload: index
+    PICKLE_NONE,
+    PICKLE_BOOL,   // payload 0 or 1
+    PICKLE_INT,    // payload: int64_t
+    PICKLE_BIG,    // payload: an integer of 2^63 to 2^64 - 1
+    PICKLE_FLOAT,  // payload: the bits of a double
+    PICKLE_STRING, // payload: string id
+    PICKLE_SCALAR, // bytes, an integer beyond 64 bits, a string beyond PICKLE_STRING_BYTES_MAX: of
+                   // no use to anybody
+    PICKLE_LIST,   // payload 0: empty; 1: of nothing that the shapes know
+    PICKLE_TUPLE,  // likewise
+    PICKLE_DICT,   // likewise
+    PICKLE_SET,    // likewise
     PICKLE_RECORD_FIRST, // from here to 31: what the shapes made of a container
     PICKLE_TYPE_COUNT_MAX = 32,
 };

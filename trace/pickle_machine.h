@@ -64,6 +64,12 @@ enum base_status trace__pickle_refuse(const struct trace__pickle *machine, const
 //------------------------------------------------------------------------------------------------
 // Values.
 
+// A value that owns nothing.
+static inline void trace__pickle_set(struct trace__pickle_value *value, unsigned type,
+                                     uint64_t payload) {
+    *value = (struct trace__pickle_value){.payload = payload, .link = 1, .type = (uint8_t)type};
+}
+
 enum base_status trace__pickle_push_slow(struct trace__pickle *machine) BASE_MUST_USE;
 static inline BASE_MUST_USE enum base_status
 trace__pickle_push(struct trace__pickle *machine, enum trace__pickle_type type, uint64_t payload) {
@@ -71,8 +77,7 @@ trace__pickle_push(struct trace__pickle *machine, enum trace__pickle_type type, 
         enum base_status status = trace__pickle_push_slow(machine);
         if (status != BASE_OK) return status;
     }
-    machine->stack[machine->count++] =
-        (struct trace__pickle_value){.payload = payload, .link = 1, .type = (uint8_t)type};
+    trace__pickle_set(&machine->stack[machine->count++], type, payload);
     return BASE_OK;
 }
 // An empty container, to be filled.
@@ -111,25 +116,20 @@ uint64_t trace__pickle_stack_bytes(const struct trace__pickle *machine);
 #define PICKLE_MEMO_SHARED ((uint32_t)1 << 31)
 #define PICKLE_MEMO_PAYLOAD_BITS 26
 #define PICKLE_MEMO_PAYLOAD_LIMIT ((uint64_t)1 << PICKLE_MEMO_PAYLOAD_BITS)
-// The type of an entry whose payload is an index into `spilled`. No value is of it: it is the
-// shapes' last one.
-#define PICKLE_MEMO_SPILLED (PICKLE_TYPE_COUNT_MAX - 1)
-
 static inline enum trace__pickle_type trace__pickle_memo_type(uint32_t entry) {
     return (entry & ~PICKLE_MEMO_SHARED) >> PICKLE_MEMO_PAYLOAD_BITS;
 }
 
-// The common case of trace__pickle_memo_get: fills *value if the entry is set and stands in the
-// memo itself.
+// The common case of trace__pickle_memo_get: fills *value if the entry is set and holds its value.
 static inline bool trace__pickle_memo_peek(struct trace__pickle *machine, uint64_t index,
                                            struct trace__pickle_value *value) {
     if (index >= machine->memo_count) return false;
-    uint32_t entry = machine->memo[index];
-    enum trace__pickle_type type = trace__pickle_memo_type(entry);
-    if (type == PICKLE_UNSET || type == PICKLE_PARTIAL || type == PICKLE_MEMO_SPILLED) return false;
-    if (!(entry & PICKLE_MEMO_SHARED)) machine->memo[index] = entry | PICKLE_MEMO_SHARED;
-    *value = (struct trace__pickle_value){
-        .payload = entry & (PICKLE_MEMO_PAYLOAD_LIMIT - 1), .link = 1, .type = (uint8_t)type};
+    uint32_t entry = machine->memo[index], unshared = entry & ~PICKLE_MEMO_SHARED;
+    // Holes and what stands elsewhere have the lowest types.
+    if (unshared < (uint32_t)PICKLE_NONE << PICKLE_MEMO_PAYLOAD_BITS) return false;
+    if (entry == unshared) machine->memo[index] = entry | PICKLE_MEMO_SHARED;
+    trace__pickle_set(value, unshared >> PICKLE_MEMO_PAYLOAD_BITS,
+                      entry & (PICKLE_MEMO_PAYLOAD_LIMIT - 1));
     return true;
 }
 

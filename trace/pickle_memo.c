@@ -28,14 +28,14 @@ static enum base_status pack(struct trace__pickle *machine, const struct trace__
     if (status != BASE_OK) return status;
     machine->spilled[machine->spilled_count] =
         (struct trace__pickle_value){.payload = payload, .link = 1, .type = value->type};
-    *entry = (uint32_t)PICKLE_MEMO_SPILLED << PICKLE_MEMO_PAYLOAD_BITS |
-             (uint32_t)machine->spilled_count++;
+    *entry =
+        (uint32_t)PICKLE_SPILLED << PICKLE_MEMO_PAYLOAD_BITS | (uint32_t)machine->spilled_count++;
     return BASE_OK;
 }
 
 static struct trace__pickle_value unpack(const struct trace__pickle *machine, uint32_t entry) {
     uint32_t payload = entry & (PICKLE_MEMO_PAYLOAD_LIMIT - 1);
-    if (trace__pickle_memo_type(entry) == PICKLE_MEMO_SPILLED) return machine->spilled[payload];
+    if (trace__pickle_memo_type(entry) == PICKLE_SPILLED) return machine->spilled[payload];
     return (struct trace__pickle_value){
         .payload = payload, .link = 1, .type = (uint8_t)trace__pickle_memo_type(entry)};
 }
@@ -103,7 +103,7 @@ enum base_status trace__pickle_memo_update(struct trace__pickle *machine, uint32
     BASE_CHECK(slot < machine->memo_count);
     uint32_t shared = machine->memo[slot] & PICKLE_MEMO_SHARED;
     // A long list that grows batch by batch keeps its one place in the side table.
-    if (trace__pickle_memo_type(machine->memo[slot]) == PICKLE_MEMO_SPILLED &&
+    if (trace__pickle_memo_type(machine->memo[slot]) == PICKLE_SPILLED &&
         value->payload >= PICKLE_MEMO_PAYLOAD_LIMIT) {
         machine->spilled[machine->memo[slot] & (PICKLE_MEMO_PAYLOAD_LIMIT - 1)] =
             (struct trace__pickle_value){.payload = value->payload, .link = 1, .type = value->type};

@@ -236,7 +236,7 @@ enum base_status trace__pickle_settle(struct trace__pickle *machine,
 
 static bool is_container(const struct trace__pickle_value *value) {
     return value->type == PICKLE_LIST || value->type == PICKLE_DICT || value->type == PICKLE_SET ||
-           value->type >= PICKLE_PARTIAL;
+           value->type == PICKLE_PARTIAL || value->type >= PICKLE_RECORD_FIRST;
 }
 
 // Whether CONTAINER may be filled: only its owner fills it, and only before anyone else saw it.

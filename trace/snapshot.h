@@ -114,7 +114,7 @@ enum snapshot_type {
     SNAPSHOT_HISTORY_LIST, // histories: the newest one
     SNAPSHOT_TYPE_COUNT,
 };
-_Static_assert(SNAPSHOT_TYPE_COUNT <= PICKLE_TYPE_COUNT_MAX - 1, "the memo has the last type");
+_Static_assert((int)SNAPSHOT_TYPE_COUNT <= PICKLE_TYPE_COUNT_MAX, "the memo has 5 bits for a type");
 
 // What is wrong with a record, kept until it is known whether anybody wants the record.
 enum snapshot_problem {
