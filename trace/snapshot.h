@@ -195,7 +195,7 @@ struct snapshot {
     struct trace_input *input;
     struct trace__pickle *machine;
     struct trace_builder builder;
-    uint64_t memory_limit_bytes; // 0: half of the file and a fixed part
+    uint64_t memory_limit_bytes; // 0: half of the file, a fixed part, and the events
     bool no_stacks;
 
     SNAPSHOT_TABLE(struct trace_frame) frames;

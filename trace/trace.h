@@ -140,8 +140,10 @@ struct trace {
 #define TRACE_DEVICE_COUNT_MAX 16
 
 struct trace_read_options {
-    // Of everything the reader holds. 0: for a snapshot half the (unpacked) file's size plus 64 MiB, for
-    // a .tmt, whose tables are in memory what they are in the file, 1 GiB plus four times the file's.
+    // Of everything the reader holds. 0: for a snapshot half the (unpacked) file's size plus 64 MiB
+    // beside the events (40 bytes each; with them a recording with stacks stays below that too, one
+    // without is nearly all events), for a .tmt, whose tables are in memory what they are in the
+    // file, 1 GiB plus four times the file's.
     uint64_t memory_limit_bytes;
     bool no_stacks; // leave stacks and frames out
 };
