@@ -54,7 +54,7 @@ static enum base_status refuse(const unsigned char *bytes, size_t size) {
     if (blank < size && (bytes[blank] == '{' || bytes[blank] == '['))
         return base_status_set(BASE_FORMAT, "JSON of an unknown kind; %s", wanted);
     return base_status_set(BASE_FORMAT,
-                           "byte 0: neither a .tmt nor a pickle of protocol 2 to 5; %s", wanted);
+                           "byte 0: neither a .tmt nor a pickle; %s", wanted);
 }
 
 static enum base_status read_snapshot(struct trace_input *input, const char *path,
