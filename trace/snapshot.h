@@ -196,6 +196,7 @@ struct snapshot {
     struct trace__pickle *machine;
     struct trace_builder builder;
     uint64_t memory_limit_bytes; // 0: half of the file, a fixed part, and the events
+    uint64_t machine_bytes;      // held by the machine when memory was last looked at
     bool no_stacks;
 
     SNAPSHOT_TABLE(struct trace_frame) frames;

@@ -6,6 +6,7 @@
 // events look the same) is closed up in place.
 #include "trace/snapshot.h"
 
+#include "base/progress.h"
 #include "base/size.h"
 
 #include <inttypes.h>
@@ -46,7 +47,10 @@ static uint64_t held_bytes(const struct snapshot *s) {
 }
 
 enum base_status trace__snapshot_check_memory(void *context, uint64_t machine_bytes) {
-    const struct snapshot *snapshot = context;
+    struct snapshot *snapshot = context;
+    snapshot->machine_bytes = machine_bytes;
+    if (base_interrupted())
+        return base_status_set(BASE_INTERRUPTED, "interrupted while it was read");
     const struct trace_input *input = snapshot->input;
     uint64_t limit = snapshot->memory_limit_bytes;
     // Of a gzipped file the size is not known before its end: what came so far counts.
@@ -91,8 +95,7 @@ static bool walk_next(struct walk *walk, uint32_t *record) {
     return true;
 }
 
-// The lists of device_traces, checked; *count of them. LISTS has room for one more than a trace
-// holds.
+// The lists of device_traces, checked; *count of them.
 static enum base_status
 device_lists(const struct snapshot *snapshot, const struct trace__pickle_value *traces,
              const struct trace__pickle_value *lists[TRACE_DEVICE_COUNT_MAX], uint32_t *count) {
@@ -155,7 +158,7 @@ static enum base_status copy_events(struct snapshot *snapshot,
                                      &event); // room; the candidate may hold what no event may
             if (status == BASE_OK) trace->events[trace->event_count - 1] = trace->events[record];
             if (status == BASE_OK && trace->event_count % COPIES_BETWEEN_CHECKS == 0)
-                status = trace__snapshot_check_memory(snapshot, 0);
+                status = trace__snapshot_check_memory(snapshot, snapshot->machine_bytes);
         }
     }
     return status;
@@ -226,7 +229,8 @@ static enum base_status attach_segment(struct snapshot *snapshot,
         status = attach_block(snapshot, &snapshot->blocks.entries[block], &next_address,
                               &requested_size);
         if (status != BASE_OK) return base_status_prefix(status, "block %u", number);
-        if (number % COPIES_BETWEEN_CHECKS == 0) status = trace__snapshot_check_memory(snapshot, 0);
+        if (number % COPIES_BETWEEN_CHECKS == 0)
+            status = trace__snapshot_check_memory(snapshot, snapshot->machine_bytes);
     }
     struct trace *trace = snapshot->builder.trace;
     if (status == BASE_OK && !record->has_requested_size)

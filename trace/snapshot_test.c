@@ -3,8 +3,10 @@
 #include "trace/pickle_testing.h"
 
 #include "base/check.h"
+#include "base/progress.h"
 #include "base/size.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -485,6 +487,17 @@ static void stacks_can_be_left_out(void) {
     pickle_test_free(&test);
 }
 
+// The last test: an interrupt is for good.
+static void an_interrupt_ends_the_reading(void) {
+    struct pickle_test test = {0};
+    begin_top(&test);
+    end_top(&test);
+    base_interrupt_install();
+    BASE_CHECK_EQ(raise(SIGINT), 0);
+    pickle_test_check_refused(&test, BASE_INTERRUPTED, "interrupted", "");
+    pickle_test_free(&test);
+}
+
 int main(void) {
     blocks_without_address_tile_their_segment();
     events_of_other_keys_are_not_the_devices();
@@ -498,5 +511,6 @@ int main(void) {
     more_devices_than_a_trace_holds_are_refused();
     repeated_segments_stay_within_the_limit();
     stacks_can_be_left_out();
+    an_interrupt_ends_the_reading();
     return 0;
 }
