@@ -45,17 +45,14 @@ static enum base_status caching_malloc(struct allocator *allocator, int ordinal,
         &stream->pools[rounded <= CCA_SMALL_LIMIT ? CCA__POOL_SMALL : CCA__POOL_LARGE];
     if (__builtin_expect(device->counts_requests, 0) && !pool->is_small)
         atomic_fetch_add_explicit(&device->large_searches, 1, memory_order_relaxed);
-    const uint32_t number = cca__pool_find_locked(cca, pool, rounded);
-    if (number == 0) {
-        cca__lock_release(&stream->lock);
-        return cca__grow(stream, rounded, size, pointer);
-    }
-    const uint64_t address = cca__block_at(cca, number)->address;
-    status = cca__pool_hand_out_locked(cca, pool, number, rounded, size, true, &over_limit);
+    void *served;
+    status = cca__pool_serve_locked(cca, pool, rounded, size, &served, &over_limit);
     cca__lock_release(&stream->lock);
     if (__builtin_expect(over_limit, 0)) cca__stats_meet(stream);
-    if (__builtin_expect(status == BASE_OK, 1)) *pointer = (void *)(uintptr_t)address;
-    return status;
+    if (__builtin_expect(status != BASE_OK, 0)) return status;
+    if (__builtin_expect(served == NULL, 0)) return cca__grow(stream, rounded, size, pointer);
+    *pointer = served;
+    return BASE_OK;
 }
 
 static enum base_status caching_free(struct allocator *allocator, void *pointer) {

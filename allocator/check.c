@@ -84,15 +84,14 @@ static void check_index(struct cca *cca, struct cca__pool *pool, const struct ta
 }
 
 static void check_ledger(const struct cca__pool *pool, const struct tally *tally) {
-    const struct cca__ledger *const ledger = &pool->ledger;
-    BASE_CHECK_EQ(cca__ledger_current(ledger, CCA__ACTIVE), tally->active);
-    BASE_CHECK_EQ(cca__ledger_current(ledger, CCA__ACTIVE_BYTES), tally->active_bytes);
-    BASE_CHECK_EQ(cca__ledger_current(ledger, CCA__ALLOCATION), tally->active - tally->pending);
-    BASE_CHECK_EQ(cca__ledger_current(ledger, CCA__ALLOCATED_BYTES),
+    BASE_CHECK_EQ(cca__pool_current(pool, CCA__ACTIVE), tally->active);
+    BASE_CHECK_EQ(cca__pool_current(pool, CCA__ACTIVE_BYTES), tally->active_bytes);
+    BASE_CHECK_EQ(cca__pool_current(pool, CCA__ALLOCATION), tally->active - tally->pending);
+    BASE_CHECK_EQ(cca__pool_current(pool, CCA__ALLOCATED_BYTES),
                   tally->active_bytes - tally->pending_bytes);
-    BASE_CHECK_EQ(cca__ledger_current(ledger, CCA__REQUESTED_BYTES), tally->requested);
-    BASE_CHECK_EQ(cca__ledger_current(ledger, CCA__INACTIVE_SPLIT), tally->split_free);
-    BASE_CHECK_EQ(cca__ledger_current(ledger, CCA__INACTIVE_SPLIT_BYTES), tally->split_free_bytes);
+    BASE_CHECK_EQ(cca__pool_current(pool, CCA__REQUESTED_BYTES), tally->requested);
+    BASE_CHECK_EQ(cca__pool_current(pool, CCA__INACTIVE_SPLIT), tally->split_free);
+    BASE_CHECK_EQ(cca__pool_current(pool, CCA__INACTIVE_SPLIT_BYTES), tally->split_free_bytes);
 }
 
 static void check_pool(struct cca *cca, struct cca__pool *pool, struct tally *tally) {
@@ -103,7 +102,22 @@ static void check_pool(struct cca *cca, struct cca__pool *pool, struct tally *ta
     check_ledger(pool, tally);
 }
 
-// No stream is beyond its limits, and together they stay below the peaks.
+// What the fast path tests for both pools together agrees with the pools' own.
+static void check_room(const struct cca__stream *stream) {
+    const struct cca__ledger *const small = &stream->pools[CCA__POOL_SMALL].ledger;
+    const struct cca__ledger *const large = &stream->pools[CCA__POOL_LARGE].ledger;
+    const struct cca__limits *const limits = stream->limits;
+    for (int count = 0; count < CCA__COUNT_KINDS; ++count)
+        BASE_CHECK_EQ(stream->all.room[count] - limits[ALLOCATOR_STAT_ALL].active[count],
+                      small->room[count] - limits[ALLOCATOR_STAT_SMALL_POOL].active[count] +
+                          large->room[count] - limits[ALLOCATOR_STAT_LARGE_POOL].active[count]);
+    const struct cca__limits *const all = &limits[ALLOCATOR_STAT_ALL];
+    BASE_CHECK_EQ(stream->all.split_floor, all->split_bytes - small->partial_bytes -
+                                               large->partial_bytes +
+                                               all->active[CCA__COUNT_BYTES]);
+}
+
+// Together the limits of the streams stay below the peaks.
 static void check_limits(const struct cca__device *device) {
     for (int family = 0; family < CCA__FAMILY_COUNT; ++family)
         for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind) {
@@ -141,6 +155,7 @@ static void check_device(struct cca *cca, struct cca__device *device) {
             pools[kind].segment_bytes += tally.segment_bytes;
         }
         BASE_CHECK_EQ(blocks, stream->unused_blocks.live);
+        check_room(stream);
         pending_events += check_queue(cca, &stream->queue);
     }
     BASE_CHECK_EQ(pending_events,

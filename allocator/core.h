@@ -36,7 +36,10 @@
 struct cca__pool {
     struct cca__ledger ledger;
     struct cca__free_index index;
+    // Never changes, from here on.
     struct cca__stream *stream;
+    struct cca__device *device;
+    struct cca__pool *other; // of the same stream, of the other kind
     uint16_t number; // in cca.pools
     bool is_small;
 };
@@ -65,7 +68,8 @@ struct cca__stream {
     struct cca__lock lock;
     // Guarded by lock, to the next mark.
     struct cca__pool pools[2];
-    struct cca__limits limits[ALLOCATOR_STAT_KIND_COUNT]; // what the fast path tests
+    struct cca__room_of_all all; // of both pools; the fast path tests it
+    struct cca__limits limits[ALLOCATOR_STAT_KIND_COUNT];
     struct cca__block_cache unused_blocks;
     uint32_t first_segment;
     int64_t family_limit[CCA__FAMILY_COUNT][ALLOCATOR_STAT_KIND_COUNT];

@@ -110,6 +110,8 @@ static enum base_status stream_init(struct cca__device *device, cudaStream_t han
     for (int index = 0; index < 2 && status == BASE_OK; ++index) {
         struct cca__pool *const pool = &stream->pools[index];
         pool->stream = stream;
+        pool->device = device;
+        pool->other = &stream->pools[1 - index];
         pool->is_small = index == CCA__POOL_SMALL;
         status = cca__free_index_init(&pool->index, pool->is_small);
     }

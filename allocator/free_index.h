@@ -84,6 +84,11 @@ static inline uint32_t cca__free_index_find(const struct cca__free_index *index,
     const uint32_t front = index->front;
     if (front == 0 || blocks[front].size < size) return cca__bins_find(index, blocks, size);
     if (index->occupied_words == 0) return front;
+    // Nothing in the bins is a better fit than an exact one, but an older block of the same size.
+    if (blocks[front].size == size) {
+        const uint32_t bin = cca__bin_of(index, size);
+        if ((index->occupied[bin / 64] >> bin % 64 & 1) == 0) return front;
+    }
     const uint32_t best = cca__bins_find(index, blocks, size);
     return best != 0 && cca__block_less(&blocks[best], &blocks[front]) ? best : front;
 }

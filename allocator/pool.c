@@ -5,17 +5,6 @@
 
 #include "allocator/device.h"
 
-uint32_t cca__pool_find_locked(const struct cca *cca, const struct cca__pool *pool,
-                               size_t rounded) {
-    const uint32_t number = cca__free_index_find(&pool->index, cca->blocks, rounded);
-    if (number == 0) return 0;
-    // Only the best candidate is tested; nothing larger is tried after a refusal.
-    if (__builtin_expect(cca->config.sizes.max_split_size != CCA_UNLIMITED, 0) &&
-        cca__oversize_refused(&cca->config.sizes, cca->blocks[number].size, rounded))
-        return 0;
-    return number;
-}
-
 void cca__observe_block(const struct cca *cca, enum allocator_action action,
                         const struct cca__pool *pool, const struct cca__block *block) {
     cca__observe(cca, &(struct allocator_event){
@@ -38,38 +27,47 @@ void cca__count_oversize(struct cca__device *device, int amount) {
 // Statistics of a hit. A negative slack anywhere means that a limit was passed; the signs are
 // collected and tested once.
 
-static inline const struct cca__ledger *other_ledger(const struct cca__pool *pool) {
-    return &pool->stream->pools[pool->is_small ? CCA__POOL_LARGE : CCA__POOL_SMALL].ledger;
+static inline int64_t count_one_handed_out(struct cca__pool *pool, enum cca__count count,
+                                           int64_t amount) {
+    const int64_t handed = pool->ledger.handed[count] + amount;
+    pool->ledger.handed[count] = handed;
+    return (pool->ledger.room[count] - handed) |
+           (pool->stream->all.room[count] - handed - pool->other->ledger.handed[count]);
 }
 
-static inline int64_t handed_out_slack(const struct cca__pool *pool) {
-    const struct cca__ledger *const own = &pool->ledger, *const other = other_ledger(pool);
-    const struct cca__limits *const limits = pool->stream->limits;
-    const struct cca__limits *const kind = &limits[cca__pool_kind(pool)],
-                                    *const all = &limits[ALLOCATOR_STAT_ALL];
-    int64_t slack = 0;
-    for (int count = 0; count < CCA__COUNT_KINDS; ++count) {
-        const int64_t active = own->handed[count] - own->taken[count];
-        slack |= kind->active[count] - active;
-        slack |= all->active[count] - active - (other->handed[count] - other->taken[count]);
-    }
-    return slack;
+static inline int64_t count_handed_out(struct cca__pool *pool, size_t size, size_t requested) {
+    return count_one_handed_out(pool, CCA__COUNT_BYTES, (int64_t)size) |
+           count_one_handed_out(pool, CCA__COUNT_REQUESTED, (int64_t)requested) |
+           count_one_handed_out(pool, CCA__COUNT_BLOCKS, 1);
 }
 
-static inline int64_t split_bytes_of(const struct cca__ledger *ledger) {
-    return ledger->partial_bytes -
-           (ledger->handed[CCA__COUNT_BYTES] - ledger->taken[CCA__COUNT_BYTES]);
+static inline void count_one_taken(struct cca__pool *pool, enum cca__count count, int64_t amount) {
+    pool->ledger.room[count] += amount;
+    pool->stream->all.room[count] += amount;
+}
+
+static inline void count_taken(struct cca__pool *pool, size_t size, size_t requested) {
+    count_one_taken(pool, CCA__COUNT_BYTES, (int64_t)size);
+    count_one_taken(pool, CCA__COUNT_REQUESTED, (int64_t)requested);
+    count_one_taken(pool, CCA__COUNT_BLOCKS, 1);
+}
+
+// Bytes of segments that are not wholly free.
+static inline void count_partial(struct cca__pool *pool, int64_t bytes) {
+    pool->ledger.partial_bytes += bytes;
+    pool->ledger.split_floor -= bytes;
+    pool->stream->all.split_floor -= bytes;
 }
 
 static inline int64_t split_slack(const struct cca__pool *pool) {
-    const struct cca__ledger *const own = &pool->ledger, *const other = other_ledger(pool);
-    const struct cca__limits *const limits = pool->stream->limits;
-    const struct cca__limits *const kind = &limits[cca__pool_kind(pool)],
-                                    *const all = &limits[ALLOCATOR_STAT_ALL];
-    const int64_t bytes = split_bytes_of(own);
-    return (kind->split_free - own->split_free) |
-           (all->split_free - own->split_free - other->split_free) | (kind->split_bytes - bytes) |
-           (all->split_bytes - bytes - split_bytes_of(other));
+    const struct cca__ledger *const own = &pool->ledger, *const other = &pool->other->ledger;
+    const struct cca__room_of_all *const all = &pool->stream->all;
+    const int64_t handed = own->handed[CCA__COUNT_BYTES];
+    return (own->split_free_limit - own->split_free) |
+           (all->split_free_limit - own->split_free - other->split_free) |
+           (own->split_floor + handed - own->room[CCA__COUNT_BYTES]) |
+           (all->split_floor + handed + other->handed[CCA__COUNT_BYTES] -
+            all->room[CCA__COUNT_BYTES]);
 }
 
 // After the counters of a call: if a limit was passed, it is raised now or the caller has to meet
@@ -109,8 +107,7 @@ static inline void split_off(struct cca *cca, struct cca__pool *pool, struct cca
     tail->size = block->size - rounded;
     tail->requested = block->requested;
     tail->registration = block->registration;
-    tail->gc_base =
-        atomic_load_explicit(&pool->stream->device->large_searches, memory_order_relaxed);
+    tail->gc_base = atomic_load_explicit(&pool->device->large_searches, memory_order_relaxed);
     tail->previous = number;
     tail->next = block->next;
     tail->segment = block->segment;
@@ -124,9 +121,9 @@ static inline void split_off(struct cca *cca, struct cca__pool *pool, struct cca
     cca__free_index_insert(&pool->index, cca->blocks, tail_number);
 }
 
-enum base_status cca__pool_hand_out_locked(struct cca *cca, struct cca__pool *pool, uint32_t number,
-                                           size_t rounded, size_t requested, bool in_index,
-                                           bool *over_limit) {
+static inline enum base_status hand_out(struct cca *cca, struct cca__pool *pool, uint32_t number,
+                                        size_t rounded, size_t requested, bool in_index,
+                                        bool *over_limit) {
     struct cca__block *const block = cca__block_at(cca, number);
     struct cca__stream *const stream = pool->stream;
     const bool splits = cca__should_split(&cca->config.sizes, pool->is_small, block->size, rounded);
@@ -146,27 +143,24 @@ enum base_status cca__pool_hand_out_locked(struct cca *cca, struct cca__pool *po
     if (in_index) cca__free_index_remove(&pool->index, cca->blocks, number);
 
     struct cca__ledger *const ledger = &pool->ledger;
-    int64_t slack = 0;
+    int64_t slack;
     const bool was_alone = cca__block_is_alone(block);
     const int64_t whole = (int64_t)block->size;
     if (splits) split_off(cca, pool, block, number, tail, rounded);
-    ledger->handed[CCA__COUNT_BYTES] += (int64_t)block->size;
-    ledger->handed[CCA__COUNT_REQUESTED] += (int64_t)requested;
-    ledger->handed[CCA__COUNT_BLOCKS] += 1;
+    slack = count_handed_out(pool, block->size, requested);
     if (was_alone) {
-        ledger->partial_bytes += whole;
+        count_partial(pool, whole);
         if (splits) {
             ++ledger->split_free;
             ++ledger->split_free_rises;
             ledger->split_bytes_rises += whole - (int64_t)rounded;
-            slack = split_slack(pool);
+            slack |= split_slack(pool);
         }
     } else if (!splits) {
         --ledger->split_free;
     }
     block->requested = requested;
     block->state = CCA__BLOCK_ALLOCATED;
-    slack |= handed_out_slack(pool);
     test_limits(pool, slack, over_limit);
     if (__builtin_expect(block->size >= cca->config.sizes.max_split_size, 0))
         cca__count_oversize(stream->device, 1);
@@ -175,18 +169,29 @@ enum base_status cca__pool_hand_out_locked(struct cca *cca, struct cca__pool *po
     return BASE_OK;
 }
 
+enum base_status cca__pool_hand_out_new_locked(struct cca *cca, struct cca__pool *pool,
+                                               uint32_t number, size_t rounded, size_t requested,
+                                               bool *over_limit) {
+    return hand_out(cca, pool, number, rounded, requested, false, over_limit);
+}
+
+// Only the best candidate is tested against max_split_size; nothing larger is tried after a
+// refusal.
+enum base_status cca__pool_serve_locked(struct cca *cca, struct cca__pool *pool, size_t rounded,
+                                        size_t requested, void **pointer, bool *over_limit) {
+    const uint32_t number = cca__free_index_find(&pool->index, cca->blocks, rounded);
+    struct cca__block *const block = cca__block_at(cca, number);
+    if (number == 0 || (__builtin_expect(cca->config.sizes.max_split_size != CCA_UNLIMITED, 0) &&
+                        cca__oversize_refused(&cca->config.sizes, block->size, rounded))) {
+        *pointer = NULL;
+        return BASE_OK;
+    }
+    *pointer = (void *)(uintptr_t)block->address;
+    return hand_out(cca, pool, number, rounded, requested, true, over_limit);
+}
+
 //------------------------------------------------------------------------------------------------
 // Pointers.
-
-uint32_t cca__block_lookup(struct cca *cca, const void *pointer) {
-    const uint64_t address = (uint64_t)(uintptr_t)pointer;
-    // A window that strays share may name another block, or one that is long gone: strays first.
-    if (__builtin_expect(cca__page_table_has_strays(&cca->page_table), 0)) {
-        const uint32_t stray = cca__page_table_find_stray(&cca->page_table, address);
-        if (stray != 0) return stray;
-    }
-    return cca__page_table_find(&cca->page_table, address);
-}
 
 enum base_status cca__pointer_invalid(struct cca *cca, const void *pointer) {
     const uint32_t number = cca__block_lookup(cca, pointer);
@@ -252,9 +257,7 @@ void cca__pool_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t num
     const int64_t size = (int64_t)block->size;
     if (__builtin_expect(cca->observer.event != NULL, 0))
         cca__observe_block(cca, ALLOCATOR_FREE_COMPLETED, pool, block);
-    ledger->taken[CCA__COUNT_BYTES] += size;
-    ledger->taken[CCA__COUNT_REQUESTED] += (int64_t)block->requested;
-    ledger->taken[CCA__COUNT_BLOCKS] += 1;
+    count_taken(pool, block->size, block->requested);
     if (__builtin_expect((block->flags & CCA__BLOCK_IN_TABLE) == 0, 0))
         cca__page_table_remove_stray(&cca->page_table, block->address);
 
@@ -262,7 +265,7 @@ void cca__pool_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t num
     number = merge(cca, pool, number, &merged);
     block = cca__block_at(cca, number);
     if (cca__block_is_alone(block)) {
-        ledger->partial_bytes -= (int64_t)block->size;
+        count_partial(pool, -(int64_t)block->size);
         ledger->split_bytes_rises -= size;
         ledger->split_free -= merged;
     } else {
@@ -270,8 +273,7 @@ void cca__pool_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t num
         ledger->split_free_rises += merged == 0;
     }
     block->state = CCA__BLOCK_FREE;
-    block->gc_base =
-        atomic_load_explicit(&pool->stream->device->large_searches, memory_order_relaxed);
+    block->gc_base = atomic_load_explicit(&pool->device->large_searches, memory_order_relaxed);
     cca__free_index_insert(&pool->index, cca->blocks, number);
     test_limits(pool, split_slack(pool), over_limit);
 }

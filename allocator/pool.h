@@ -11,21 +11,29 @@ static inline struct cca__pool *cca__pool_at(const struct cca *cca, uint16_t num
     return atomic_load_explicit(&cca->pools[number], memory_order_acquire);
 }
 
-// The free block that a request of ROUNDED bytes gets; 0 if none fits or max_split_size forbids
-// the best one. It stays in the free index.
-uint32_t cca__pool_find_locked(const struct cca *cca, const struct cca__pool *pool, size_t rounded);
+// Serves a request from the pool's free blocks: the best fit, split if it is much larger. *pointer
+// becomes NULL if none fits or max_split_size forbids the best one. *over_limit becomes true if a
+// limit of the stream was passed. On failure (no host memory) nothing changed.
+enum base_status cca__pool_serve_locked(struct cca *cca, struct cca__pool *pool, size_t rounded,
+                                        size_t requested, void **pointer,
+                                        bool *over_limit) BASE_MUST_USE;
 
-// Hands a free block out: splits off what is too much, counts, tells the observer. IN_INDEX: it
-// is in the free index (a new segment's block is not). *over_limit becomes true if a limit of the
-// stream was passed. On failure (no host memory) nothing changed.
-enum base_status cca__pool_hand_out_locked(struct cca *cca, struct cca__pool *pool, uint32_t number,
-                                           size_t rounded, size_t requested, bool in_index,
-                                           bool *over_limit) BASE_MUST_USE;
+// Hands out the front of a free block that is not in the free index: a new segment's.
+enum base_status cca__pool_hand_out_new_locked(struct cca *cca, struct cca__pool *pool,
+                                               uint32_t number, size_t rounded, size_t requested,
+                                               bool *over_limit) BASE_MUST_USE;
 
-// The block handed out at ADDRESS, looked up without a lock; 0 if there certainly is none. A
-// hint: the caller checks it by cca__block_is_handed_out under the lock of the stream of its
-// pool.
-uint32_t cca__block_lookup(struct cca *cca, const void *pointer);
+// The block handed out at ADDRESS, looked up without a lock; 0 if there certainly is none. A hint:
+// the caller checks it by cca__block_is_handed_out under the lock of the stream of its pool.
+static inline uint32_t cca__block_lookup(struct cca *cca, const void *pointer) {
+    const uint64_t address = (uint64_t)(uintptr_t)pointer;
+    // A window that strays share may name another block, or one that is long gone: strays first.
+    if (__builtin_expect(cca__page_table_has_strays(&cca->page_table), 0)) {
+        const uint32_t stray = cca__page_table_find_stray(&cca->page_table, address);
+        if (stray != 0) return stray;
+    }
+    return cca__page_table_find(&cca->page_table, address);
+}
 static inline bool cca__block_is_handed_out(const struct cca__block *block,
                                             const struct cca__pool *pool, const void *pointer) {
     return cca__block_pool(block) == pool->number &&

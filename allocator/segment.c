@@ -401,7 +401,7 @@ static enum base_status add_segment(struct cca__pool *pool, void *memory, size_t
     }
     count_segment(stream->device, pool, size, 1);
     observe_segment(cca, ALLOCATOR_SEGMENT_ALLOC, pool, address, size);
-    status = cca__pool_hand_out_locked(cca, pool, block, rounded, requested, false, over_limit);
+    status = cca__pool_hand_out_new_locked(cca, pool, block, rounded, requested, over_limit);
     if (status == BASE_OK)
         *pointer = memory;
     else
@@ -413,14 +413,10 @@ static enum base_status add_segment(struct cca__pool *pool, void *memory, size_t
 // Another thread of this stream may have made room between the miss and the growth lock.
 static enum base_status search_again(struct cca__pool *pool, size_t rounded, size_t requested,
                                      void **pointer, bool *over_limit) {
-    struct cca *const cca = pool->stream->device->owner;
-    enum base_status status = BASE_OK;
+    struct cca *const cca = pool->device->owner;
     cca__lock_take(&pool->stream->lock);
-    const uint32_t number = cca__pool_find_locked(cca, pool, rounded);
-    if (number != 0) {
-        status = cca__pool_hand_out_locked(cca, pool, number, rounded, requested, true, over_limit);
-        if (status == BASE_OK) *pointer = (void *)(uintptr_t)cca__block_at(cca, number)->address;
-    }
+    const enum base_status status =
+        cca__pool_serve_locked(cca, pool, rounded, requested, pointer, over_limit);
     cca__lock_release(&pool->stream->lock);
     return status;
 }

@@ -6,9 +6,15 @@
 
 #include <string.h>
 
-int64_t cca__ledger_current(const struct cca__ledger *ledger, enum cca__family family) {
-    const int64_t active = ledger->handed[CCA__COUNT_BLOCKS] - ledger->taken[CCA__COUNT_BLOCKS];
-    const int64_t active_bytes = ledger->handed[CCA__COUNT_BYTES] - ledger->taken[CCA__COUNT_BYTES];
+static int64_t taken_of(const struct cca__pool *pool, enum cca__count count) {
+    return pool->ledger.room[count] - pool->stream->limits[cca__pool_kind(pool)].active[count];
+}
+
+int64_t cca__pool_current(const struct cca__pool *pool, enum cca__family family) {
+    const struct cca__ledger *const ledger = &pool->ledger;
+    const int64_t active = ledger->handed[CCA__COUNT_BLOCKS] - taken_of(pool, CCA__COUNT_BLOCKS);
+    const int64_t active_bytes =
+        ledger->handed[CCA__COUNT_BYTES] - taken_of(pool, CCA__COUNT_BYTES);
     switch (family) {
     case CCA__ALLOCATION: return active - ledger->pending_blocks;
     case CCA__ACTIVE: return active;
@@ -17,7 +23,7 @@ int64_t cca__ledger_current(const struct cca__ledger *ledger, enum cca__family f
     case CCA__ACTIVE_BYTES: return active_bytes;
     case CCA__INACTIVE_SPLIT_BYTES: return ledger->partial_bytes - active_bytes;
     case CCA__REQUESTED_BYTES:
-        return ledger->handed[CCA__COUNT_REQUESTED] - ledger->taken[CCA__COUNT_REQUESTED];
+        return ledger->handed[CCA__COUNT_REQUESTED] - taken_of(pool, CCA__COUNT_REQUESTED);
     case CCA__FAMILY_COUNT: break;
     }
     BASE_CHECK(false);
@@ -25,7 +31,8 @@ int64_t cca__ledger_current(const struct cca__ledger *ledger, enum cca__family f
 }
 
 // Sum of all increases since the allocator was made.
-static int64_t ledger_allocated(const struct cca__ledger *ledger, enum cca__family family) {
+static int64_t pool_allocated(const struct cca__pool *pool, enum cca__family family) {
+    const struct cca__ledger *const ledger = &pool->ledger;
     switch (family) {
     case CCA__ALLOCATION:
     case CCA__ACTIVE: return ledger->handed[CCA__COUNT_BLOCKS];
@@ -33,7 +40,7 @@ static int64_t ledger_allocated(const struct cca__ledger *ledger, enum cca__fami
     case CCA__ALLOCATED_BYTES:
     case CCA__ACTIVE_BYTES: return ledger->handed[CCA__COUNT_BYTES];
     case CCA__INACTIVE_SPLIT_BYTES:
-        return ledger->split_bytes_rises + ledger->taken[CCA__COUNT_BYTES];
+        return ledger->split_bytes_rises + taken_of(pool, CCA__COUNT_BYTES);
     case CCA__REQUESTED_BYTES: return ledger->handed[CCA__COUNT_REQUESTED];
     case CCA__FAMILY_COUNT: break;
     }
@@ -44,9 +51,9 @@ static int64_t ledger_allocated(const struct cca__ledger *ledger, enum cca__fami
 static int64_t stream_current(const struct cca__stream *stream, enum cca__family family, int kind) {
     int64_t current = 0;
     if (kind != ALLOCATOR_STAT_LARGE_POOL)
-        current += cca__ledger_current(&stream->pools[CCA__POOL_SMALL].ledger, family);
+        current += cca__pool_current(&stream->pools[CCA__POOL_SMALL], family);
     if (kind != ALLOCATOR_STAT_SMALL_POOL)
-        current += cca__ledger_current(&stream->pools[CCA__POOL_LARGE].ledger, family);
+        current += cca__pool_current(&stream->pools[CCA__POOL_LARGE], family);
     return current;
 }
 
@@ -54,9 +61,9 @@ static int64_t stream_allocated(const struct cca__stream *stream, enum cca__fami
                                 int kind) {
     int64_t allocated = 0;
     if (kind != ALLOCATOR_STAT_LARGE_POOL)
-        allocated += ledger_allocated(&stream->pools[CCA__POOL_SMALL].ledger, family);
+        allocated += pool_allocated(&stream->pools[CCA__POOL_SMALL], family);
     if (kind != ALLOCATOR_STAT_SMALL_POOL)
-        allocated += ledger_allocated(&stream->pools[CCA__POOL_LARGE].ledger, family);
+        allocated += pool_allocated(&stream->pools[CCA__POOL_LARGE], family);
     return allocated;
 }
 
@@ -65,27 +72,51 @@ static int64_t stream_allocated(const struct cca__stream *stream, enum cca__fami
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-void cca__stats_update_limits_locked(struct cca__stream *stream) {
+// Sets the limits of one kind from those of the families. BLOCKS and BYTES are pending: what is
+// allocated is what is active less those, so one test of the active counters serves both families.
+static void set_limits(struct cca__stream *stream, int kind, int64_t blocks, int64_t bytes) {
     const int64_t(*const family)[ALLOCATOR_STAT_KIND_COUNT] = stream->family_limit;
-    const struct cca__ledger *const small = &stream->pools[CCA__POOL_SMALL].ledger;
-    const struct cca__ledger *const large = &stream->pools[CCA__POOL_LARGE].ledger;
-    for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind) {
-        int64_t blocks = 0, bytes = 0; // pending
-        if (kind != ALLOCATOR_STAT_LARGE_POOL)
-            blocks += small->pending_blocks, bytes += small->pending_bytes;
-        if (kind != ALLOCATOR_STAT_SMALL_POOL)
-            blocks += large->pending_blocks, bytes += large->pending_bytes;
-        struct cca__limits *const limits = &stream->limits[kind];
-        // What is allocated is what is active less what is pending: one test of the active
-        // counters serves both families.
-        limits->active[CCA__COUNT_BLOCKS] =
-            least(family[CCA__ACTIVE][kind], family[CCA__ALLOCATION][kind] + blocks);
-        limits->active[CCA__COUNT_BYTES] =
-            least(family[CCA__ACTIVE_BYTES][kind], family[CCA__ALLOCATED_BYTES][kind] + bytes);
-        limits->active[CCA__COUNT_REQUESTED] = family[CCA__REQUESTED_BYTES][kind];
-        limits->split_free = family[CCA__INACTIVE_SPLIT][kind];
-        limits->split_bytes = family[CCA__INACTIVE_SPLIT_BYTES][kind];
+    struct cca__limits *const limits = &stream->limits[kind];
+    limits->active[CCA__COUNT_BLOCKS] =
+        least(family[CCA__ACTIVE][kind], family[CCA__ALLOCATION][kind] + blocks);
+    limits->active[CCA__COUNT_BYTES] =
+        least(family[CCA__ACTIVE_BYTES][kind], family[CCA__ALLOCATED_BYTES][kind] + bytes);
+    limits->active[CCA__COUNT_REQUESTED] = family[CCA__REQUESTED_BYTES][kind];
+    limits->split_free = family[CCA__INACTIVE_SPLIT][kind];
+    limits->split_bytes = family[CCA__INACTIVE_SPLIT_BYTES][kind];
+}
+
+// Room that PARTIAL bytes of segments leave for the split bytes, as the ledgers keep it.
+static int64_t split_floor(const struct cca__limits *limits, int64_t partial_bytes) {
+    return limits->split_bytes - partial_bytes + limits->active[CCA__COUNT_BYTES];
+}
+
+void cca__stats_update_limits_locked(struct cca__stream *stream) {
+    struct cca__ledger *const small = &stream->pools[CCA__POOL_SMALL].ledger;
+    struct cca__ledger *const large = &stream->pools[CCA__POOL_LARGE].ledger;
+    int64_t small_taken[CCA__COUNT_KINDS], large_taken[CCA__COUNT_KINDS];
+    for (int count = 0; count < CCA__COUNT_KINDS; ++count) {
+        small_taken[count] = taken_of(&stream->pools[CCA__POOL_SMALL], (enum cca__count)count);
+        large_taken[count] = taken_of(&stream->pools[CCA__POOL_LARGE], (enum cca__count)count);
     }
+    set_limits(stream, ALLOCATOR_STAT_SMALL_POOL, small->pending_blocks, small->pending_bytes);
+    set_limits(stream, ALLOCATOR_STAT_LARGE_POOL, large->pending_blocks, large->pending_bytes);
+    set_limits(stream, ALLOCATOR_STAT_ALL, small->pending_blocks + large->pending_blocks,
+               small->pending_bytes + large->pending_bytes);
+    const struct cca__limits *const limits = stream->limits;
+    for (int count = 0; count < CCA__COUNT_KINDS; ++count) {
+        small->room[count] = small_taken[count] + limits[ALLOCATOR_STAT_SMALL_POOL].active[count];
+        large->room[count] = large_taken[count] + limits[ALLOCATOR_STAT_LARGE_POOL].active[count];
+        stream->all.room[count] =
+            small_taken[count] + large_taken[count] + limits[ALLOCATOR_STAT_ALL].active[count];
+    }
+    small->split_floor = split_floor(&limits[ALLOCATOR_STAT_SMALL_POOL], small->partial_bytes);
+    large->split_floor = split_floor(&limits[ALLOCATOR_STAT_LARGE_POOL], large->partial_bytes);
+    small->split_free_limit = limits[ALLOCATOR_STAT_SMALL_POOL].split_free;
+    large->split_free_limit = limits[ALLOCATOR_STAT_LARGE_POOL].split_free;
+    stream->all.split_free_limit = limits[ALLOCATOR_STAT_ALL].split_free;
+    stream->all.split_floor =
+        split_floor(&limits[ALLOCATOR_STAT_ALL], small->partial_bytes + large->partial_bytes);
 }
 
 bool cca__stats_raise_locked(struct cca__stream *stream) {
@@ -94,9 +125,9 @@ bool cca__stats_raise_locked(struct cca__stream *stream) {
     for (int family = 0; family < CCA__FAMILY_COUNT; ++family) {
         int64_t current[ALLOCATOR_STAT_KIND_COUNT];
         current[ALLOCATOR_STAT_SMALL_POOL] =
-            cca__ledger_current(&stream->pools[CCA__POOL_SMALL].ledger, (enum cca__family)family);
+            cca__pool_current(&stream->pools[CCA__POOL_SMALL], (enum cca__family)family);
         current[ALLOCATOR_STAT_LARGE_POOL] =
-            cca__ledger_current(&stream->pools[CCA__POOL_LARGE].ledger, (enum cca__family)family);
+            cca__pool_current(&stream->pools[CCA__POOL_LARGE], (enum cca__family)family);
         current[ALLOCATOR_STAT_ALL] =
             current[ALLOCATOR_STAT_SMALL_POOL] + current[ALLOCATOR_STAT_LARGE_POOL];
         for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind)

@@ -6,6 +6,9 @@
 // segments not wholly free - active bytes, so their peak is a floor on active bytes and needs no
 // counter.
 //
+// What was taken is kept as *room* = taken + limit, so that a hand-out tests a limit by one
+// subtraction: it is passed when room - handed is negative.
+//
 // Peaks over several pools need no shared counter either. Each stream has a *limit* for each
 // family and kind; the limits of a device's streams together never exceed the peak. So while no
 // stream passes its own limit, no peak is passed, and a call tests its own limits only. A stream
@@ -20,6 +23,7 @@
 #include "allocator/lock.h"
 
 struct cca__device;
+struct cca__pool;
 struct cca__stream;
 
 // What a hit counts, in the order of the vectors below.
@@ -40,8 +44,13 @@ enum cca__family {
 // The counters of one pool, guarded by its stream's lock. What was "taken" back is complete: no
 // longer waiting for events.
 struct cca__ledger {
-    int64_t handed[CCA__COUNT_KINDS], taken[CCA__COUNT_KINDS];
-    int64_t split_free;        // free blocks in split segments
+    int64_t handed[CCA__COUNT_KINDS];
+    int64_t room[CCA__COUNT_KINDS]; // taken + limit.active of the pool's kind
+    int64_t split_free;             // free blocks in split segments
+    // limit.split_bytes - partial_bytes + limit.active[BYTES]: split_floor + handed[BYTES] -
+    // room[BYTES] is what inactive_split_bytes may still grow.
+    int64_t split_floor;
+    int64_t split_free_limit;  // limit.split_free of the pool's kind
     int64_t split_free_rises;  // sum of its increases
     int64_t partial_bytes;     // of segments that are not wholly free
     int64_t split_bytes_rises; // sum of increases of inactive_split_bytes, less taken[BYTES]
@@ -54,6 +63,12 @@ struct cca__limits {
     int64_t split_free, split_bytes;
 };
 
+// The same as a ledger's, for both pools of a stream together.
+struct cca__room_of_all {
+    int64_t room[CCA__COUNT_KINDS];
+    int64_t split_floor, split_free_limit;
+};
+
 // Increases and decreases of one counter as PyTorch does, for what changes on slow paths only.
 static inline void cca__stat_change(struct allocator_stat *stat, int64_t amount) {
     stat->current += amount;
@@ -64,7 +79,7 @@ static inline void cca__stat_change(struct allocator_stat *stat, int64_t amount)
         stat->freed -= amount;
 }
 
-int64_t cca__ledger_current(const struct cca__ledger *ledger, enum cca__family family);
+int64_t cca__pool_current(const struct cca__pool *pool, enum cca__family family);
 
 // After a counter passed a limit, the stream's lock held. True if the limits were raised in
 // place; else the caller releases the lock and calls cca__stats_meet.
