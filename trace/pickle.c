@@ -17,11 +17,12 @@
     X(POP_MARK, '1')                                                                               \
     X(DUP, '2')                                                                                    \
     X(FLOAT, 'F')                                                                                  \
-    X(INT, 'I') X(BININT, 'J') X(BININT1, 'K') X(LONG, 'L') X(BININT2, 'M') X(NONE, 'N')           \
-        X(STRING, 'S') X(BINSTRING, 'T') X(SHORT_BINSTRING, 'U') X(UNICODE, 'V')                   \
-            X(BINUNICODE, 'X') X(APPEND, 'a') X(DICT, 'd') X(EMPTY_DICT, '}') X(APPENDS, 'e')      \
-                X(GET, 'g') X(BINGET, 'h') X(LONG_BINGET, 'j') X(LIST, 'l') X(EMPTY_LIST, ']')     \
-                    X(PUT, 'p') X(BINPUT, 'q') X(LONG_BINPUT, 'r') X(SETITEM, 's') X(TUPLE, 't')   \
+    X(INT, 'I')                                                                                    \
+    X(BININT, 'J') X(BININT1, 'K') X(LONG, 'L') X(BININT2, 'M') X(NONE, 'N') X(STRING, 'S')        \
+        X(BINSTRING, 'T') X(SHORT_BINSTRING, 'U') X(UNICODE, 'V') X(BINUNICODE, 'X')               \
+            X(APPEND, 'a') X(DICT, 'd') X(EMPTY_DICT, '}') X(APPENDS, 'e') X(GET, 'g')             \
+                X(BINGET, 'h') X(LONG_BINGET, 'j') X(LIST, 'l') X(EMPTY_LIST, ']') X(PUT, 'p')     \
+                    X(BINPUT, 'q') X(LONG_BINPUT, 'r') X(SETITEM, 's') X(TUPLE, 't')               \
                         X(EMPTY_TUPLE, ')') X(SETITEMS, 'u') X(BINFLOAT, 'G') X(PROTO, 0x80)       \
                             X(TUPLE1, 0x85) X(TUPLE2, 0x86) X(TUPLE3, 0x87) X(NEWTRUE, 0x88)       \
                                 X(NEWFALSE, 0x89) X(LONG1, 0x8a) X(LONG4, 0x8b) X(BINBYTES, 'B')   \
@@ -462,6 +463,20 @@ static void run_frequent(struct trace__pickle *machine) {
         case OPCODE_MARK:
             if (machine->mark_count == machine->mark_capacity) goto stop;
             machine->marks[machine->mark_count++] = (size_t)(top - machine->stack);
+            next++;
+            continue;
+        case OPCODE_EMPTY_DICT:
+        case OPCODE_EMPTY_LIST:
+            *top = (struct trace__pickle_value){.link = PICKLE_NO_SLOT,
+                                                .type = *next == OPCODE_EMPTY_DICT ? PICKLE_DICT
+                                                                                   : PICKLE_LIST,
+                                                .is_owner = true};
+            next++;
+            break;
+        case OPCODE_MEMOIZE:
+            if (top == machine->stack + trace__pickle_floor(machine) ||
+                !trace__pickle_memo_add(machine, top - 1))
+                goto stop;
             next++;
             continue;
         default: goto stop;

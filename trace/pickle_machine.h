@@ -133,6 +133,24 @@ static inline bool trace__pickle_memo_peek(struct trace__pickle *machine, uint64
     return true;
 }
 
+// The common case of trace__pickle_memo_put: the next index in a row, of a value with no number
+// yet.
+static inline bool trace__pickle_memo_add(struct trace__pickle *machine,
+                                          struct trace__pickle_value *value) {
+    uint64_t index = machine->memo_next;
+    bool is_run = machine->shapes->run_types >> value->type & 1;
+    bool is_numbered = value->is_owner && value->link != PICKLE_NO_SLOT;
+    if (index >= UINT32_MAX - 1) return false;
+    if (index != machine->memo_count || index == machine->memo_capacity || is_run || is_numbered ||
+        value->type == PICKLE_PARTIAL || value->payload >= PICKLE_MEMO_PAYLOAD_LIMIT)
+        return false;
+    machine->memo[index] =
+        (uint32_t)value->type << PICKLE_MEMO_PAYLOAD_BITS | (uint32_t)value->payload;
+    machine->memo_next = machine->memo_count = index + 1;
+    if (value->is_owner) value->link = (uint32_t)index;
+    return true;
+}
+
 enum base_status trace__pickle_memo_put(struct trace__pickle *machine,
                                         uint64_t index) BASE_MUST_USE;
 enum base_status trace__pickle_memo_get(struct trace__pickle *machine,

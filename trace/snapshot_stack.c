@@ -10,19 +10,15 @@
 // time.
 #define PROBE_COUNT_MAX 32
 
+// A multiplication a frame, and none waits for the one before.
 static uint64_t hash_frames(const uint32_t *frames, size_t count) {
-    uint64_t even = 0x9e3779b97f4a7c15u ^ count,
-             odd = 0xc4ceb9fe1a85ec53u; // two chains, for two multipliers
-    size_t i = 0;
-    for (; i + 1 < count; i += 2) {
-        even = (even ^ frames[i]) * 0xff51afd7ed558ccdu;
-        odd = (odd ^ frames[i + 1]) * 0xff51afd7ed558ccdu;
-        even ^= even >> 32;
-        odd ^= odd >> 32;
+    uint64_t sum = count;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t product = (frames[i] + 0x9e3779b97f4a7c15u * (i + 1)) * 0xff51afd7ed558ccdu;
+        sum += product ^ product >> 32;
     }
-    if (i < count) even = (even ^ frames[i]) * 0xff51afd7ed558ccdu;
-    even ^= odd * 0xc4ceb9fe1a85ec53u;
-    return even ^ even >> 29;
+    sum *= 0xc4ceb9fe1a85ec53u;
+    return sum ^ sum >> 29;
 }
 
 static bool is_list_of(const struct snapshot *snapshot, const struct snapshot_frame_list *list,
