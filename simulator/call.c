@@ -2,6 +2,11 @@
 // simulator's lock.
 #include "simulator/call.h"
 
+#include "simulator/cost.h"
+#include "simulator/fault.h"
+#include "simulator/reading.h"
+#include "simulator/schedule.h"
+
 #include <string.h>
 
 struct call_kind {
@@ -33,6 +38,7 @@ static const char *const names[SIM_CALL_KIND_COUNT] = {
     [SIM_CALL_EVENT_SYNCHRONIZE] = "cudaEventSynchronize",
     [SIM_CALL_DEVICE_SYNCHRONIZE] = "cudaDeviceSynchronize",
     [SIM_CALL_LAUNCH] = "cudaLaunchKernel",
+    [SIM_CALL_HOST_FUNCTION] = "cudaLaunchHostFunc",
 };
 
 static bool fault_strikes(struct call_kind *kind) {
@@ -46,10 +52,18 @@ cudaError_t sim__call_begin(enum sim_call call) {
     base_mutex_lock(&sim__state.lock);
     if (!sim__state.ready)
         sim__start_locked();
+    if (!sim__schedule->runs_at_once) {
+        sim__cost_call(call);
+        sim__engine_point();
+    }
     if (call != SIM__CALL_OTHER) {
+        sim__state.stall_ns = 0;
         ++kinds[call].count;
         if (fault_strikes(&kinds[call]))
             return kinds[call].fault;
+        const cudaError_t error = sim__fault_count > 0 ? sim__fault_strike(call) : cudaSuccess;
+        if (error != cudaSuccess)
+            return error;
     }
     return sim__state.devices[thread->device].sticky_error;
 }
@@ -57,7 +71,7 @@ cudaError_t sim__call_begin(enum sim_call call) {
 cudaError_t sim__call_end(enum sim_call call, cudaError_t error) {
     struct sim__thread *thread = sim__thread();
     const bool failed = error != cudaSuccess && error != cudaErrorNotReady;
-    if (failed)
+    if (failed || (error == cudaErrorNotReady && sim__reading_other[SIM__READING_RECORD_600]))
         thread->last_error = error;
     if (thread->work_depth > 0)
         return error;

@@ -2,7 +2,10 @@
 // and what belongs to each host thread.
 #include "base/size.h"
 #include "simulator/call.h"
+#include "simulator/fault.h"
 #include "simulator/memory.h"
+#include "simulator/reading.h"
+#include "simulator/schedule.h"
 #include "simulator/stream.h"
 
 #include <stdarg.h>
@@ -157,9 +160,25 @@ static void machine_stop(void) {
     sim__state.ready = false;
 }
 
+// What the environment says besides options. It is read once, before the first start.
+static enum base_status settings_from_environment(void) {
+    static bool is_read;
+    if (is_read)
+        return BASE_OK;
+    enum base_status status = sim__schedule_from_environment();
+    if (status == BASE_OK)
+        status = sim__readings_from_environment();
+    if (status == BASE_OK)
+        status = sim__faults_from_environment();
+    is_read = status == BASE_OK;
+    return status;
+}
+
 static void machine_start(const struct sim_options *options) {
     sim__state.options = *options;
+    sim__state.now_ns = sim__state.stall_ns = sim__state.stream_count = 0;
     memset(sim__state.devices, 0, sizeof sim__state.devices);
+    sim__schedule->reset();
     for (int i = 0; i < options->device_count; ++i) {
         struct sim__device *device = &sim__state.devices[i];
         device->index = i;
@@ -168,6 +187,7 @@ static void machine_start(const struct sim_options *options) {
         sim__stream_start_device(device);
     }
     sim__call_reset();
+    sim__faults_begin();
     sim__state.ready = true;
 }
 
@@ -178,6 +198,8 @@ void sim__start_locked(void) {
     enum base_status status = options_from_environment(&options);
     if (status == BASE_OK)
         status = options_check(&options);
+    if (status == BASE_OK)
+        status = settings_from_environment();
     if (status != BASE_OK) {
         fprintf(stderr, "%s\n", base_status_message());
         fflush(NULL);
@@ -199,10 +221,13 @@ enum base_status sim_configure(const struct sim_options *options) {
     if (status != BASE_OK)
         return status;
     base_mutex_lock(&sim__state.lock);
-    machine_stop();
-    machine_start(&chosen);
+    status = settings_from_environment();
+    if (status == BASE_OK) {
+        machine_stop();
+        machine_start(&chosen);
+    }
     base_mutex_unlock(&sim__state.lock);
-    return BASE_OK;
+    return status;
 }
 
 void sim_reset(void) {

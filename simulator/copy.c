@@ -1,8 +1,14 @@
 // Copies and fills: which arguments are legal, and when the host waits. What cannot be known (plain
 // host memory) is taken on trust. The bytes are moved by work.c.
+//
+// The plain calls are work of the legacy default stream, or of the thread's own (_ptds). What the
+// host waits for is the table of CUDA's "API synchronization behavior": a plain copy within a
+// device, and a plain fill of device memory, do not block it; a plain copy from pageable memory
+// waits for its stream, reads the source, and may leave the last transfer pending.
 #include "simulator/call.h"
 #include "simulator/engine.h"
 #include "simulator/memory.h"
+#include "simulator/reading.h"
 #include "simulator/stream.h"
 
 // Device sides may be page-locked memory, which devices reach; host sides may not be device memory.
@@ -16,80 +22,233 @@ static bool kind_allows(enum cudaMemcpyKind kind, enum sim__place destination,
            source != (from_host ? SIM__PLACE_DEVICE : SIM__PLACE_PAGEABLE);
 }
 
-static cudaError_t copy_locked(void *destination, const void *source, size_t size,
-                               enum cudaMemcpyKind kind, cudaStream_t handle, bool synchronous) {
+// ROWS rows of SIZE bytes, PITCH apart; false if they do not lie in one piece of memory.
+static bool locate(const void *pointer, size_t size, size_t rows, size_t pitch,
+                   enum sim__place *place) {
+    size_t extent;
+    return pointer != NULL && !__builtin_mul_overflow(rows - 1, pitch, &extent) &&
+           !__builtin_add_overflow(extent, size, &extent) &&
+           sim__memory_locate(pointer, extent, place);
+}
+
+// The host learns that the copy is complete, or not yet.
+static cudaError_t copy_submit(struct sim__stream *stream, const struct sim__copy *copy,
+                               bool waits) {
+    const struct sim__operation operation = {.kind = SIM__OPERATION_COPY, .copy = *copy};
+    const int device = stream->device;
+    const struct sim__position position =
+        sim__engine_submit(stream, &operation, (struct sim__position){0});
+    if (waits)
+        sim__engine_force(position);
+    return sim__state.devices[device].sticky_error;
+}
+
+static bool copy_waits(enum sim__place to, enum sim__place from, bool synchronous) {
+    const bool both_host = to != SIM__PLACE_DEVICE && from != SIM__PLACE_DEVICE;
+    const bool both_device = to == SIM__PLACE_DEVICE && from == SIM__PLACE_DEVICE;
+    if (to == SIM__PLACE_PAGEABLE && sim__reading_other[SIM__READING_PAGEABLE_DEST])
+        return true;
+    return both_host || (synchronous && !both_device);
+}
+
+// SIZE, ROWS and the pitches are set.
+static cudaError_t copy_locked(struct sim__copy *copy, enum cudaMemcpyKind kind,
+                               cudaStream_t handle, bool synchronous) {
     struct sim__stream *stream;
     enum sim__place to, from;
     if ((unsigned)kind > cudaMemcpyDefault)
         return cudaErrorInvalidMemcpyDirection;
     cudaError_t error = sim__stream_resolve(handle, &stream);
-    if (error != cudaSuccess || size == 0)
+    if (error != cudaSuccess || copy->size == 0 || copy->rows == 0)
         return error;
-    if (destination == NULL || source == NULL || !sim__memory_locate(destination, size, &to) ||
-        !sim__memory_locate(source, size, &from) || !kind_allows(kind, to, from))
+    if (!locate(copy->destination, copy->size, copy->rows, copy->destination_pitch, &to) ||
+        !locate(copy->source, copy->size, copy->rows, copy->source_pitch, &from) ||
+        !kind_allows(kind, to, from))
         return cudaErrorInvalidValue;
+    copy->destination_place = to;
+    copy->source_place = from;
+    if (to != SIM__PLACE_DEVICE || from != SIM__PLACE_PAGEABLE)
+        return copy_submit(stream, copy, copy_waits(to, from, synchronous));
 
-    const struct sim__operation operation = {
-        .kind = SIM__OPERATION_COPY,
-        .copy = {destination, source, size, to, from, .staged = false},
-    };
+    copy->stage = synchronous || !sim__reading_other[SIM__READING_PAGEABLE_SOURCE];
+    if (synchronous) {
+        sim__engine_force_stream(stream); // can give the lock back
+        error = sim__stream_resolve(handle, &stream);
+    }
+    return error == cudaSuccess ? copy_submit(stream, copy, false) : error;
+}
+
+static cudaError_t fill_locked(struct sim__fill *fill, cudaStream_t handle, bool synchronous) {
+    struct sim__stream *stream;
+    cudaError_t error = sim__stream_resolve(handle, &stream);
+    if (error != cudaSuccess || fill->size == 0 || fill->rows == 0)
+        return error;
+    if (!locate(fill->pointer, fill->size, fill->rows, fill->pitch, &fill->place) ||
+        fill->place == SIM__PLACE_PAGEABLE)
+        return cudaErrorInvalidValue;
+    const struct sim__operation operation = {.kind = SIM__OPERATION_FILL, .fill = *fill};
     const int device = stream->device;
     const struct sim__position position =
         sim__engine_submit(stream, &operation, (struct sim__position){0});
-    const bool both_host = to != SIM__PLACE_DEVICE && from != SIM__PLACE_DEVICE;
-    const bool both_device = to == SIM__PLACE_DEVICE && from == SIM__PLACE_DEVICE;
-    if ((synchronous && !both_device) || both_host)
+    if (synchronous && fill->place == SIM__PLACE_PINNED)
         sim__engine_force(position);
     return sim__state.devices[device].sticky_error;
 }
 
-static cudaError_t fill_locked(void *pointer, int value, size_t size, cudaStream_t handle,
-                               bool synchronous) {
-    struct sim__stream *stream;
-    enum sim__place place;
-    cudaError_t error = sim__stream_resolve(handle, &stream);
-    if (error != cudaSuccess || size == 0)
+static bool is_device(int device) {
+    return device >= 0 && device < sim__state.options.device_count;
+}
+
+// Without STREAM: between all earlier and all later work of the devices concerned; the host does
+// not wait.
+static cudaError_t peer_locked(struct sim__copy *copy, int to_device, int from_device,
+                               const cudaStream_t *handle) {
+    struct sim__stream *stream = NULL;
+    enum sim__place to, from;
+    if (!is_device(to_device) || !is_device(from_device))
+        return cudaErrorInvalidDevice;
+    const cudaError_t error =
+        handle == NULL ? cudaSuccess : sim__stream_resolve(*handle, &stream);
+    if (error != cudaSuccess || copy->size == 0)
         return error;
-    if (!sim__memory_locate(pointer, size, &place) || place == SIM__PLACE_PAGEABLE)
+    if (!locate(copy->destination, copy->size, 1, 0, &to) ||
+        !locate(copy->source, copy->size, 1, 0, &from) || to != SIM__PLACE_DEVICE ||
+        from != SIM__PLACE_DEVICE)
         return cudaErrorInvalidValue;
-    const struct sim__operation operation = {
-        .kind = SIM__OPERATION_FILL,
-        .fill = {pointer, size, place, (unsigned char)value},
-    };
-    const int device = stream->device;
-    const struct sim__position position =
-        sim__engine_submit(stream, &operation, (struct sim__position){0});
-    if (synchronous && place == SIM__PLACE_PINNED)
-        sim__engine_force(position);
-    return sim__state.devices[device].sticky_error;
+    copy->destination_place = to;
+    copy->source_place = from;
+    copy->peer = to_device != from_device;
+    if (stream != NULL)
+        return copy_submit(stream, copy, false);
+    const struct sim__device *device = sim__device_current();
+    const struct sim__operation operation = {.kind = SIM__OPERATION_COPY, .copy = *copy};
+    sim__engine_submit_fence((uint32_t)1 << to_device | (uint32_t)1 << from_device |
+                                 (uint32_t)1 << device->index,
+                             &operation);
+    return device->sticky_error;
+}
+
+// --- The calls ---
+
+static cudaError_t copy_call(struct sim__copy copy, enum cudaMemcpyKind kind, cudaStream_t stream,
+                             bool synchronous) {
+    cudaError_t error = sim__call_begin(SIM_CALL_MEMCPY);
+    if (error == cudaSuccess)
+        error = copy_locked(&copy, kind, stream, synchronous);
+    return sim__call_end(SIM_CALL_MEMCPY, error);
+}
+
+static cudaError_t copy_1d(void *destination, const void *source, size_t size,
+                           enum cudaMemcpyKind kind, cudaStream_t stream, bool synchronous) {
+    return copy_call((struct sim__copy){destination, source, size, .rows = 1}, kind, stream,
+                     synchronous);
+}
+
+static cudaError_t copy_2d(void *destination, size_t destination_pitch, const void *source,
+                           size_t source_pitch, size_t width, size_t height,
+                           enum cudaMemcpyKind kind, cudaStream_t stream, bool synchronous) {
+    if (width <= destination_pitch && width <= source_pitch)
+        return copy_call((struct sim__copy){.destination = destination,
+                                            .source = source,
+                                            .size = width,
+                                            .rows = height,
+                                            .destination_pitch = destination_pitch,
+                                            .source_pitch = source_pitch},
+                         kind, stream, synchronous);
+    const cudaError_t error = sim__call_begin(SIM_CALL_MEMCPY);
+    return sim__call_end(SIM_CALL_MEMCPY,
+                         error == cudaSuccess ? cudaErrorInvalidPitchValue : error);
+}
+
+static cudaError_t fill_call(void *pointer, size_t pitch, int value, size_t width, size_t height,
+                             cudaStream_t stream, bool synchronous) {
+    struct sim__fill fill = {pointer, width, height, pitch, SIM__PLACE_PAGEABLE,
+                             (unsigned char)value};
+    cudaError_t error = sim__call_begin(SIM_CALL_MEMSET);
+    if (error == cudaSuccess && height > 1 && width > pitch)
+        error = cudaErrorInvalidPitchValue;
+    if (error == cudaSuccess)
+        error = fill_locked(&fill, stream, synchronous);
+    return sim__call_end(SIM_CALL_MEMSET, error);
 }
 
 cudaError_t cudaMemcpy(void *destination, const void *source, size_t size,
                        enum cudaMemcpyKind kind) {
-    cudaError_t error = sim__call_begin(SIM_CALL_MEMCPY);
-    if (error == cudaSuccess)
-        error = copy_locked(destination, source, size, kind, cudaStreamLegacy, true);
-    return sim__call_end(SIM_CALL_MEMCPY, error);
+    return copy_1d(destination, source, size, kind, cudaStreamLegacy, true);
+}
+
+cudaError_t cudaMemcpy_ptds(void *destination, const void *source, size_t size,
+                            enum cudaMemcpyKind kind) {
+    return copy_1d(destination, source, size, kind, cudaStreamPerThread, true);
 }
 
 cudaError_t cudaMemcpyAsync(void *destination, const void *source, size_t size,
                             enum cudaMemcpyKind kind, cudaStream_t stream) {
-    cudaError_t error = sim__call_begin(SIM_CALL_MEMCPY);
-    if (error == cudaSuccess)
-        error = copy_locked(destination, source, size, kind, stream, false);
-    return sim__call_end(SIM_CALL_MEMCPY, error);
+    return copy_1d(destination, source, size, kind, stream, false);
+}
+
+cudaError_t cudaMemcpy2D(void *destination, size_t destination_pitch, const void *source,
+                         size_t source_pitch, size_t width, size_t height,
+                         enum cudaMemcpyKind kind) {
+    return copy_2d(destination, destination_pitch, source, source_pitch, width, height, kind,
+                   cudaStreamLegacy, true);
+}
+
+cudaError_t cudaMemcpy2D_ptds(void *destination, size_t destination_pitch, const void *source,
+                              size_t source_pitch, size_t width, size_t height,
+                              enum cudaMemcpyKind kind) {
+    return copy_2d(destination, destination_pitch, source, source_pitch, width, height, kind,
+                   cudaStreamPerThread, true);
+}
+
+cudaError_t cudaMemcpy2DAsync(void *destination, size_t destination_pitch, const void *source,
+                              size_t source_pitch, size_t width, size_t height,
+                              enum cudaMemcpyKind kind, cudaStream_t stream) {
+    return copy_2d(destination, destination_pitch, source, source_pitch, width, height, kind,
+                   stream, false);
 }
 
 cudaError_t cudaMemset(void *pointer, int value, size_t size) {
-    cudaError_t error = sim__call_begin(SIM_CALL_MEMSET);
-    if (error == cudaSuccess)
-        error = fill_locked(pointer, value, size, cudaStreamLegacy, true);
-    return sim__call_end(SIM_CALL_MEMSET, error);
+    return fill_call(pointer, 0, value, size, 1, cudaStreamLegacy, true);
+}
+
+cudaError_t cudaMemset_ptds(void *pointer, int value, size_t size) {
+    return fill_call(pointer, 0, value, size, 1, cudaStreamPerThread, true);
 }
 
 cudaError_t cudaMemsetAsync(void *pointer, int value, size_t size, cudaStream_t stream) {
-    cudaError_t error = sim__call_begin(SIM_CALL_MEMSET);
+    return fill_call(pointer, 0, value, size, 1, stream, false);
+}
+
+cudaError_t cudaMemset2D(void *pointer, size_t pitch, int value, size_t width, size_t height) {
+    return fill_call(pointer, pitch, value, width, height, cudaStreamLegacy, true);
+}
+
+cudaError_t cudaMemset2D_ptds(void *pointer, size_t pitch, int value, size_t width,
+                              size_t height) {
+    return fill_call(pointer, pitch, value, width, height, cudaStreamPerThread, true);
+}
+
+cudaError_t cudaMemset2DAsync(void *pointer, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream) {
+    return fill_call(pointer, pitch, value, width, height, stream, false);
+}
+
+static cudaError_t peer_call(void *destination, int destination_device, const void *source,
+                             int source_device, size_t size, const cudaStream_t *stream) {
+    struct sim__copy copy = {destination, source, size, .rows = 1};
+    cudaError_t error = sim__call_begin(SIM_CALL_MEMCPY);
     if (error == cudaSuccess)
-        error = fill_locked(pointer, value, size, stream, false);
-    return sim__call_end(SIM_CALL_MEMSET, error);
+        error = peer_locked(&copy, destination_device, source_device, stream);
+    return sim__call_end(SIM_CALL_MEMCPY, error);
+}
+
+cudaError_t cudaMemcpyPeer(void *destination, int destination_device, const void *source,
+                           int source_device, size_t size) {
+    return peer_call(destination, destination_device, source, source_device, size, NULL);
+}
+
+cudaError_t cudaMemcpyPeerAsync(void *destination, int destination_device, const void *source,
+                                int source_device, size_t size, cudaStream_t stream) {
+    return peer_call(destination, destination_device, source, source_device, size, &stream);
 }

@@ -91,8 +91,15 @@ static void plain_copies_wait_unless_they_stay_on_the_device(void) {
     BASE_CHECK_EQ(cudaMemset(device, 4, 1), cudaSuccess);
     BASE_CHECK_EQ(cudaMemset(pinned, 6, 1), cudaSuccess);
     BASE_CHECK_EQ(*pinned, 6);
+    // From pageable memory: earlier work is complete, the source is read, the transfer may be
+    // pending.
+    BASE_CHECK_EQ(cudaMemset(device, 4, 1), cudaSuccess);
     BASE_CHECK_EQ(cudaMemcpy(device, &pageable, 1, cudaMemcpyHostToDevice), cudaSuccess);
-    BASE_CHECK_EQ(sim_stream_pending(NULL), 0);
+    BASE_CHECK_EQ(sim_stream_pending(NULL), 1);
+    pageable = 9;
+    BASE_CHECK_EQ(cudaMemcpy(pinned, device, 1, cudaMemcpyDeviceToHost), cudaSuccess);
+    BASE_CHECK_EQ(*pinned, 5);
+    *pinned = 6;
     // Async: host to host waits, the rest does not.
     BASE_CHECK_EQ(cudaMemsetAsync(pinned, 7, 1, other), cudaSuccess);
     BASE_CHECK_EQ(*pinned, 6);

@@ -144,7 +144,7 @@ cudaError_t cudaDeviceSynchronize(void) {
     cudaError_t error = sim__call_begin(SIM_CALL_DEVICE_SYNCHRONIZE);
     if (error == cudaSuccess) {
         struct sim__device *device = sim__device_current();
-        sim__engine_force_device(device, false);
+        sim__engine_force_device(device);
         error = device->sticky_error;
     }
     return sim__call_end(SIM_CALL_DEVICE_SYNCHRONIZE, error);

@@ -1,14 +1,18 @@
-// The engine of engine.h. Order: an operation is only ever made to wait for operations that were
-// submitted before it, so the chain "blocked by an operation of a stream that is blocked by ..."
-// ends, and never meets a stream twice.
+// The engine of engine.h: submission, order, and running one operation. Order: an operation is only
+// ever made to wait for operations that were submitted before it, so the chain "blocked by an
+// operation of a stream that is blocked by ..." ends, and never meets a stream twice.
 #include "simulator/engine.h"
 
 #include "simulator/schedule.h"
+#include "simulator/stream.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define RING_SIZE_FIRST 16
+#define UNTIMED_OPERATION_NS 1000
+
+const struct sim__observer *sim__observer;
 
 // Positions that the operation being submitted waits for; guarded by the simulator's lock.
 static struct sim__position *gathered;
@@ -18,7 +22,7 @@ static struct sim__operation *operation_at(const struct sim__stream *stream, uin
     return &stream->ring[sequence & (stream->ring_size - 1)];
 }
 
-static struct sim__operation *first_operation(const struct sim__stream *stream) {
+struct sim__operation *sim__engine_first(const struct sim__stream *stream) {
     return operation_at(stream, stream->completed + 1);
 }
 
@@ -26,24 +30,11 @@ static struct sim__position wait_at(const struct sim__operation *operation, uint
     return operation->wait_count == 1 ? operation->wait : operation->waits[index];
 }
 
-static bool stream_is_blocking(const struct sim__stream *stream) {
-    return !stream->legacy && (stream->flags & cudaStreamNonBlocking) == 0;
-}
+// --- A stream's place among others, and its ring ---
 
-// --- Pending work of a stream ---
-
-static void pending_link(struct sim__device *device, struct sim__stream *stream) {
-    stream->next_pending = device->pending;
-    stream->previous_pending = &device->pending;
-    if (device->pending != NULL)
-        device->pending->previous_pending = &stream->next_pending;
-    device->pending = stream;
-}
-
-static void pending_unlink(struct sim__stream *stream) {
-    *stream->previous_pending = stream->next_pending;
-    if (stream->next_pending != NULL)
-        stream->next_pending->previous_pending = stream->previous_pending;
+static void unseen_remove(struct sim__stream *stream) {
+    if (stream->unseen.previous != NULL)
+        sim__list_remove(stream, offsetof(struct sim__stream, unseen));
 }
 
 static void ring_grow(struct sim__stream *stream) {
@@ -58,6 +49,12 @@ static void ring_grow(struct sim__stream *stream) {
     stream->ring_size = size;
 }
 
+static void ring_free(struct sim__stream *stream) {
+    free(stream->ring);
+    stream->ring = NULL;
+    stream->ring_size = 0;
+}
+
 // --- What an operation waits for ---
 
 static void gather(struct sim__position position) {
@@ -70,24 +67,44 @@ static void gather(struct sim__position position) {
     gathered[gathered_count++] = position;
 }
 
+// What is complete already matters only for what the host learns.
+static void gather_edge(struct sim__stream *stream, struct sim__position position) {
+    if (position.stream == stream)
+        return;
+    if (sim__schedule->doubts && !sim__is_observed(position))
+        sim__observe_edge(stream, stream->submitted + 1, position);
+    if (!sim__position_complete(position))
+        gather(position);
+}
+
+static void gather_fence(struct sim__device *device, struct sim__stream *stream) {
+    if (sim__position_complete(device->fence) &&
+        (!sim__schedule->doubts || sim__is_observed(device->fence))) {
+        device->fence.stream = NULL;
+    } else if (stream->fence_seen != device->fence_number) {
+        stream->fence_seen = device->fence_number;
+        gather_edge(stream, device->fence);
+    }
+}
+
 // The legacy default stream and the blocking streams of a device wait for each other's earlier
 // work. What an earlier operation of the same stream waited for already is covered by stream order.
 static void gather_implicit(struct sim__device *device, struct sim__stream *stream) {
-    if (device->pending == NULL)
+    if (device->fence.stream != NULL)
+        gather_fence(device, stream);
+    if (device->pending == NULL && !sim__schedule->doubts)
         return;
     if (stream->legacy) {
-        for (struct sim__stream *other = device->pending; other != NULL;
-             other = other->next_pending) {
-            if (!stream_is_blocking(other) || other->seen_by_legacy == other->submitted)
-                continue;
-            gather((struct sim__position){other, other->submitted});
-            other->seen_by_legacy = other->submitted;
+        struct sim__stream *other;
+        while ((other = device->unseen) != NULL) {
+            unseen_remove(other);
+            gather_edge(stream, (struct sim__position){other, other->submitted});
         }
-    } else if (stream_is_blocking(stream)) {
+    } else if (sim__stream_is_blocking(stream)) {
         struct sim__stream *legacy = device->legacy;
-        if (!sim__stream_pending(legacy) || stream->legacy_seen == legacy->submitted)
+        if (stream->legacy_seen == legacy->submitted)
             return;
-        gather((struct sim__position){legacy, legacy->submitted});
+        gather_edge(stream, (struct sim__position){legacy, legacy->submitted});
         stream->legacy_seen = legacy->submitted;
     }
 }
@@ -110,7 +127,7 @@ static void waits_attach(struct sim__operation *operation) {
 // The first operation of STREAM is another one than before, or what blocked it is complete: finds
 // what it waits for now.
 static void stream_examine(struct sim__stream *stream) {
-    struct sim__operation *operation = first_operation(stream);
+    struct sim__operation *operation = sim__engine_first(stream);
     for (; operation->wait_done < operation->wait_count; ++operation->wait_done) {
         const struct sim__position wait = wait_at(operation, operation->wait_done);
         if (sim__position_complete(wait))
@@ -121,30 +138,46 @@ static void stream_examine(struct sim__stream *stream) {
         blocker->waiters = stream;
         return;
     }
-    sim__schedule_offer(stream);
+    if (!stream->held)
+        sim__schedule->offer(stream);
+}
+
+struct sim__position sim__engine_blocked_by(const struct sim__stream *stream) {
+    const struct sim__operation *first = sim__engine_first(stream);
+    return wait_at(first, first->wait_done);
 }
 
 // --- Running ---
 
-static void clock_advance(const struct sim__stream *stream,
-                          const struct sim__operation *operation) {
+static void clock_advance(struct sim__stream *stream, const struct sim__operation *operation) {
+    if (sim__schedule == &sim__schedule_timed)
+        return;
+    stream->schedule.start_ns = sim__state.now_ns;
     if (operation->kind != SIM__OPERATION_RECORD && operation->kind != SIM__OPERATION_WAIT)
-        ++sim__state.devices[stream->device].clock_us;
+        sim__state.now_ns += UNTIMED_OPERATION_NS;
+    stream->schedule.end_ns = sim__state.now_ns;
 }
 
 static void stream_drained(struct sim__stream *stream) {
-    pending_unlink(stream);
+    sim__list_remove(stream, offsetof(struct sim__stream, pending));
     if (!stream->destroyed)
         return;
-    free(stream->ring);
-    stream->ring = NULL;
-    stream->ring_size = 0;
+    ring_free(stream);
+    sim__engine_forget(stream);
     sim__handle_give(&sim__state.streams, stream);
 }
 
+static void observer_completed(const struct sim__stream *stream, struct sim__position position,
+                               const struct sim__operation *operation) {
+    if (sim__observer != NULL)
+        sim__observer->completed(position, operation, stream->schedule.start_ns,
+                                 stream->schedule.end_ns);
+}
+
 static void first_complete(struct sim__stream *stream) {
-    struct sim__operation *operation = first_operation(stream);
+    struct sim__operation *operation = sim__engine_first(stream);
     struct sim__stream *waiter = operation->waiters;
+    observer_completed(stream, (struct sim__position){stream, stream->completed + 1}, operation);
     sim__operation_release(operation);
     free(operation->waits);
     ++stream->completed;
@@ -160,16 +193,18 @@ static void first_complete(struct sim__stream *stream) {
     }
 }
 
-// The first operation must be neither blocked nor running. The ring can move while the lock is
-// given back.
-static void first_run(struct sim__stream *stream) {
-    struct sim__operation operation = *first_operation(stream);
+// The ring can move while the lock is given back.
+void sim__engine_run_first(struct sim__stream *stream) {
+    struct sim__device *device = &sim__state.devices[stream->device];
+    const struct sim__operation operation = *sim__engine_first(stream);
     const struct sim__position position = {stream, stream->completed + 1};
+    sim__schedule->withdraw(stream);
     clock_advance(stream, &operation);
-    if (sim__operation_is_call(&sim__state.devices[stream->device], &operation)) {
+    if (sim__operation_is_call(device, &operation)) {
+        const cudaError_t status = device->sticky_error;
         stream->running = true;
         base_mutex_unlock(&sim__state.lock);
-        sim__operation_call(&operation);
+        sim__operation_call(&operation, status);
         base_mutex_lock(&sim__state.lock);
         stream->running = false;
         if (sim__state.operation_waiters > 0)
@@ -180,132 +215,165 @@ static void first_run(struct sim__stream *stream) {
     first_complete(stream);
 }
 
-static void running_wait(void) {
+void sim__engine_wait_running(void) {
     ++sim__state.operation_waiters;
     base_condition_wait(&sim__state.operation_done, &sim__state.lock);
     --sim__state.operation_waiters;
 }
 
-void sim__engine_run_ready(void) {
-    struct sim__stream *stream;
-    while ((stream = sim__schedule_next()) != NULL)
-        if (sim__stream_pending(stream) && !stream->blocked && !stream->running)
-            first_run(stream);
+void sim__engine_point(void) {
+    if (sim__schedule->point != NULL)
+        sim__schedule->point();
 }
 
 bool sim__engine_step(struct sim__stream *stream) {
     while (stream->running)
-        running_wait();
+        sim__engine_wait_running();
     if (!sim__stream_pending(stream) || stream->blocked)
         return false;
-    first_run(stream);
+    sim__engine_run_first(stream);
+    sim__engine_point(); // what comes next may wait for it
     return true;
 }
 
-void sim__engine_release(struct sim__stream *stream) {
-    if (sim__stream_pending(stream) && !stream->blocked && !stream->running)
-        sim__schedule_offer(stream);
-    sim__engine_run_ready();
+void sim__engine_hold(struct sim__stream *stream, bool held) {
+    if (held && !stream->held && sim__engine_is_ready(stream))
+        sim__schedule->withdraw(stream);
+    if (!held && stream->held && sim__engine_is_ready(stream))
+        sim__schedule->offer(stream);
+    stream->held = held;
+    if (!held)
+        sim__engine_point();
+}
+
+void sim__engine_offer_all(void) {
+    for (int i = 0; i < sim__state.options.device_count; ++i)
+        for (struct sim__stream *stream = sim__state.devices[i].pending; stream != NULL;
+             stream = stream->pending.next)
+            if (!stream->held && sim__engine_is_ready(stream))
+                sim__schedule->offer(stream);
+}
+
+// --- Submission ---
+
+// Runs the operation of an idle stream on the spot; false if it has to be enqueued.
+static bool run_at_once(struct sim__device *device, struct sim__stream *stream,
+                        struct sim__position position, const struct sim__operation *operation) {
+    if (gathered_count > 0 || !sim__schedule->runs_at_once || stream->held ||
+        sim__operation_is_call(device, operation))
+        return false;
+    clock_advance(stream, operation);
+    if (sim__observer != NULL)
+        sim__observer->submitted(position, operation, NULL, 0);
+    sim__operation_run(position, operation);
+    observer_completed(stream, position, operation);
+    stream->completed = ++stream->submitted;
+    return true;
+}
+
+// Behind what was gathered.
+static struct sim__position submit_gathered(struct sim__device *device, struct sim__stream *stream,
+                                            const struct sim__operation *operation) {
+    const bool idle = !sim__stream_pending(stream);
+    const struct sim__position position = {stream, stream->submitted + 1};
+    if (sim__schedule->doubts)
+        sim__observe_submitted(stream);
+    if (idle && run_at_once(device, stream, position, operation))
+        return position;
+    if (position.sequence - stream->completed > stream->ring_size)
+        ring_grow(stream); // what was pending before moves
+    struct sim__operation submitted = *operation;
+    waits_attach(&submitted);
+    submitted.earliest_ns = sim__state.now_ns + sim__state.stall_ns;
+    sim__operation_keep(&submitted);
+    *operation_at(stream, position.sequence) = submitted;
+    ++stream->submitted;
+    if (sim__stream_is_blocking(stream) && stream->unseen.previous == NULL)
+        sim__list_add(&device->unseen, stream, offsetof(struct sim__stream, unseen));
+    if (sim__observer != NULL)
+        sim__observer->submitted(position, &submitted, gathered, gathered_count);
+    if (idle) {
+        sim__list_add(&device->pending, stream, offsetof(struct sim__stream, pending));
+        stream_examine(stream);
+    }
+    if (sim__schedule->submitted != NULL)
+        sim__schedule->submitted(stream);
+    sim__engine_point();
+    return position;
 }
 
 struct sim__position sim__engine_submit(struct sim__stream *stream,
                                         const struct sim__operation *operation,
                                         struct sim__position after) {
     struct sim__device *device = &sim__state.devices[stream->device];
-    const bool idle = !sim__stream_pending(stream);
     gathered_count = 0;
     gather_implicit(device, stream);
-    if (!sim__position_complete(after) && after.stream != stream)
-        gather(after);
-
-    const struct sim__position position = {stream, ++stream->submitted};
-    if (idle && gathered_count == 0 && sim__schedule_runs_now(stream) &&
-        !sim__operation_is_call(device, operation)) {
-        clock_advance(stream, operation);
-        sim__operation_run(position, operation);
-        stream->completed = stream->submitted;
-        return position;
-    }
-    if (stream->submitted - stream->completed > stream->ring_size) {
-        --stream->submitted; // the ring holds what was pending before
-        ring_grow(stream);
-        ++stream->submitted;
-    }
-    struct sim__operation submitted = *operation;
-    waits_attach(&submitted);
-    sim__operation_keep(&submitted);
-    *operation_at(stream, position.sequence) = submitted;
-    if (idle) {
-        pending_link(device, stream);
-        stream_examine(stream);
-        sim__engine_run_ready();
-    }
-    return position;
+    if (after.stream != NULL)
+        gather_edge(stream, after);
+    return submit_gathered(device, stream, operation);
 }
 
-// --- Waiting ---
+static void gather_device(struct sim__device *device, struct sim__stream *stream) {
+    if (device->fence.stream != NULL)
+        gather_edge(stream, device->fence);
+    struct sim__stream *other = device->pending;
+    for (; other != NULL; other = other->pending.next)
+        gather_edge(stream, (struct sim__position){other, other->submitted});
+    for (other = device->unobserved; other != NULL; other = other->observation.link.next)
+        if (!sim__stream_pending(other))
+            gather_edge(stream, (struct sim__position){other, other->submitted});
+}
 
-// Positions still to reach, the last one first: each is needed by the one before it.
-struct goals {
-    struct sim__position *positions;
-    size_t count, size;
-};
-
-static void goals_push(struct goals *goals, struct sim__position position) {
-    if (goals->count == goals->size) {
-        goals->size = goals->size == 0 ? 16 : 2 * goals->size;
-        goals->positions = realloc(goals->positions, goals->size * sizeof *goals->positions);
-        if (goals->positions == NULL)
-            sim__host_limit("out of host memory for a chain of %zu waits", goals->size);
+// Gathers all work of the devices in the bit mask; returns the first of them.
+static struct sim__device *gather_devices(uint32_t devices) {
+    struct sim__device *home = NULL;
+    gathered_count = 0;
+    for (int i = 0; i < sim__state.options.device_count; ++i) {
+        if ((devices >> i & 1) == 0)
+            continue;
+        if (home == NULL)
+            home = &sim__state.devices[i];
+        gather_device(&sim__state.devices[i], sim__stream_hidden(home));
     }
-    goals->positions[goals->count++] = position;
+    BASE_CHECK(home != NULL);
+    return home;
 }
 
-void sim__engine_force(struct sim__position position) {
-    struct goals goals = {0};
-    if (!sim__position_complete(position))
-        goals_push(&goals, position);
-    while (goals.count > 0) {
-        const struct sim__position goal = goals.positions[goals.count - 1];
-        if (sim__position_complete(goal))
-            --goals.count;
-        else if (goal.stream->running)
-            running_wait();
-        else if (goal.stream->blocked)
-            goals_push(&goals, wait_at(first_operation(goal.stream),
-                                       first_operation(goal.stream)->wait_done));
-        else
-            first_run(goal.stream);
+// It stands as a fence before the schedule can run anything.
+struct sim__position sim__engine_submit_fence(uint32_t devices,
+                                              const struct sim__operation *operation) {
+    struct sim__device *home = gather_devices(devices);
+    const struct sim__position position = {home->hidden, home->hidden->submitted + 1};
+    for (int i = 0; i < sim__state.options.device_count; ++i) {
+        if ((devices >> i & 1) == 0)
+            continue;
+        sim__state.devices[i].fence = position;
+        ++sim__state.devices[i].fence_number;
     }
-    free(goals.positions);
-    sim__engine_run_ready();
+    return submit_gathered(home, home->hidden, operation);
 }
 
-// Forcing changes the list of pending streams, so it is read first. What other threads submit
-// meanwhile is not waited for.
-void sim__engine_force_device(struct sim__device *device, bool only_ordered_with_legacy) {
-    struct goals goals = {0};
-    for (struct sim__stream *stream = device->pending; stream != NULL;
-         stream = stream->next_pending)
-        if (!only_ordered_with_legacy || stream->legacy || stream_is_blocking(stream))
-            goals_push(&goals, (struct sim__position){stream, stream->submitted});
-    for (size_t i = 0; i < goals.count; ++i)
-        sim__engine_force(goals.positions[i]);
-    free(goals.positions);
+void sim__engine_submit_behind(uint32_t devices, const struct sim__operation *operation) {
+    struct sim__device *home = gather_devices(devices);
+    submit_gathered(home, home->hidden, operation);
 }
 
-void sim__engine_force_all(void) {
-    for (int i = 0; i < sim__state.options.device_count; ++i)
-        sim__engine_force_device(&sim__state.devices[i], false);
+void sim__engine_forget(struct sim__stream *stream) {
+    unseen_remove(stream);
+    if (sim__schedule->doubts)
+        sim__observe_forget(stream);
 }
 
 void sim__engine_discard(struct sim__stream *stream) {
     BASE_CHECK(!stream->running);
     for (; stream->completed < stream->submitted; ++stream->completed) {
-        sim__operation_release(first_operation(stream));
-        free(first_operation(stream)->waits);
+        struct sim__operation *operation = sim__engine_first(stream);
+        if (operation->kind == SIM__OPERATION_INTERNAL)
+            operation->internal.run(operation->internal.argument, true);
+        sim__operation_release(operation);
+        free(operation->waits);
     }
-    free(stream->ring);
-    stream->ring = NULL;
-    stream->ring_size = 0;
+    ring_free(stream);
+    free(stream->observation.edges);
+    stream->observation.edges = NULL;
 }

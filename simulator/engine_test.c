@@ -106,9 +106,10 @@ static void step_submit(struct base_random *random, int stream) {
         recorded[event] = model_submit(stream, -1, false);
         BASE_CHECK_EQ(cudaEventRecord(events[event], streams[stream]), cudaSuccess);
         break;
-    default: // a wait that has nothing to wait for is no operation
-        if (recorded[event] >= 0 && !operations[recorded[event]].done &&
-            operations[recorded[event]].stream != stream)
+    default: // a wait that has nothing to wait for is no operation, but in the legacy stream
+        if (recorded[event] >= 0 &&
+            (stream == 0 || (!operations[recorded[event]].done &&
+                             operations[recorded[event]].stream != stream)))
             model_submit(stream, recorded[event], false);
         BASE_CHECK_EQ(cudaStreamWaitEvent(streams[stream], events[event], 0), cudaSuccess);
     }

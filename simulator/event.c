@@ -3,6 +3,7 @@
 // old position.
 #include "simulator/call.h"
 #include "simulator/engine.h"
+#include "simulator/schedule.h"
 #include "simulator/stream.h"
 
 #define EVENT_FLAGS (cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess)
@@ -54,6 +55,18 @@ static cudaError_t record_locked(cudaEvent_t event_handle, cudaStream_t stream_h
     return cudaSuccess;
 }
 
+// Waiting for what is complete orders nothing by itself; but in the legacy stream any action is a
+// barrier between blocking streams, and where the host cannot know of the completion it learns of
+// it when it learns of the wait.
+static bool wait_matters(const struct sim__stream *stream, struct sim__position position) {
+    if (position.stream == NULL)
+        return false;
+    if (stream->legacy || position.stream == stream)
+        return stream->legacy;
+    return !sim__position_complete(position) ||
+           (sim__schedule->doubts && !sim__is_observed(position));
+}
+
 static cudaError_t wait_locked(cudaStream_t stream_handle, cudaEvent_t event_handle,
                                unsigned int flags) {
     struct sim__event *event;
@@ -63,9 +76,9 @@ static cudaError_t wait_locked(cudaStream_t stream_handle, cudaEvent_t event_han
     cudaError_t error = event_resolve(event_handle, &event);
     if (error == cudaSuccess)
         error = sim__stream_resolve(stream_handle, &stream);
-    if (error == cudaSuccess && !sim__position_complete(event->position) &&
-        event->position.stream != stream) {
-        const struct sim__operation operation = {.kind = SIM__OPERATION_WAIT};
+    if (error == cudaSuccess && wait_matters(stream, event->position)) {
+        struct sim__operation operation;
+        operation.kind = SIM__OPERATION_WAIT;
         sim__engine_submit(stream, &operation, event->position);
     }
     return error;
@@ -77,8 +90,7 @@ static cudaError_t synchronize_locked(cudaEvent_t handle) {
     if (error != cudaSuccess)
         return error;
     const int device = event->device; // the wait can give the lock back
-    if (!sim__position_complete(event->position))
-        sim__engine_force(event->position);
+    sim__engine_force(event->position);
     return sim__state.devices[device].sticky_error;
 }
 
@@ -95,9 +107,9 @@ static cudaError_t elapsed_locked(float *milliseconds, cudaEvent_t start_handle,
     if (((start->flags | end->flags) & cudaEventDisableTiming) != 0 || !start->recorded ||
         !end->recorded || start->device != end->device)
         return cudaErrorInvalidResourceHandle;
-    if (!sim__position_complete(start->position) || !sim__position_complete(end->position))
+    if (!sim__engine_query(start->position) || !sim__engine_query(end->position))
         return cudaErrorNotReady;
-    *milliseconds = (float)(int64_t)(end->time_us - start->time_us) / 1000.0f;
+    *milliseconds = (float)((double)(int64_t)(end->time_ns - start->time_ns) / 1e6);
     return cudaSuccess;
 }
 
@@ -131,7 +143,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
     struct sim__event *event;
     cudaError_t error = sim__call_begin(SIM_CALL_EVENT_QUERY);
     if (error == cudaSuccess && (error = event_resolve(handle, &event)) == cudaSuccess &&
-        !sim__position_complete(event->position))
+        !sim__engine_query(event->position))
         error = cudaErrorNotReady;
     return sim__call_end(SIM_CALL_EVENT_QUERY, error);
 }

@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "simulator/call.h"
 #include "simulator/engine.h"
+#include "simulator/reading.h"
 
 #include <stdlib.h>
 
@@ -35,10 +36,26 @@ static cudaError_t host_alloc_locked(void **pointer, size_t size, unsigned int f
     return cudaSuccess;
 }
 
-static void host_range_free(struct sim__host_range *host) {
-    sim__range_remove(&sim__state.host_ranges, &host->range);
+static void host_range_release(void *argument, bool discarded) {
+    struct sim__host_range *host = argument;
+    (void)discarded;
     free((void *)(uintptr_t)host->range.start);
     free(host);
+}
+
+static void host_range_free(struct sim__host_range *host) {
+    sim__range_remove(&sim__state.host_ranges, &host->range);
+    host_range_release(host, false);
+}
+
+// The program cannot reach it any more; work that is pending in any device can.
+static void host_range_free_later(struct sim__host_range *host) {
+    sim__range_remove(&sim__state.host_ranges, &host->range);
+    const struct sim__operation operation = {
+        .kind = SIM__OPERATION_INTERNAL,
+        .internal = {"cudaFreeHost", host_range_release, host},
+    };
+    sim__engine_submit_behind(UINT32_MAX, &operation);
 }
 
 static struct sim__host_range *host_range_at_base(const void *pointer) {
@@ -55,6 +72,10 @@ static cudaError_t host_free_locked(void *pointer) {
         return cudaSuccess;
     if (host_range_at_base(pointer) == NULL)
         return cudaErrorInvalidValue;
+    if (sim__reading_other[SIM__READING_FREE]) {
+        host_range_free_later(host_range_at_base(pointer));
+        return cudaSuccess;
+    }
     sim__engine_force_all();
     struct sim__host_range *host = host_range_at_base(pointer);
     if (host == NULL)

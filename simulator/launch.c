@@ -3,17 +3,17 @@
 #include "simulator/engine.h"
 #include "simulator/stream.h"
 
-static cudaError_t host_function_locked(cudaStream_t handle, cudaHostFn_t function,
-                                        void *user_data) {
+static cudaError_t host_function_locked(cudaStream_t handle,
+                                        const struct sim__host_function *function) {
     struct sim__stream *stream;
-    if (function == NULL)
+    if (function->function == NULL && function->callback == NULL)
         return cudaErrorInvalidValue;
     cudaError_t error = sim__stream_resolve(handle, &stream);
     if (error != cudaSuccess)
         return error;
     const struct sim__operation operation = {
         .kind = SIM__OPERATION_HOST_FUNCTION,
-        .host_function = {function, user_data},
+        .host_function = *function,
     };
     sim__engine_submit(stream, &operation, (struct sim__position){0});
     return cudaSuccess;
@@ -37,17 +37,42 @@ static cudaError_t launch_locked(cudaStream_t handle, const struct sim__kernel *
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *user_data) {
-    cudaError_t error = sim__call_begin(SIM__CALL_OTHER);
+    const struct sim__host_function host = {.function = function, .user_data = user_data};
+    cudaError_t error = sim__call_begin(SIM_CALL_HOST_FUNCTION);
     if (error == cudaSuccess)
-        error = host_function_locked(stream, function, user_data);
-    return sim__call_end(SIM__CALL_OTHER, error);
+        error = host_function_locked(stream, &host);
+    return sim__call_end(SIM_CALL_HOST_FUNCTION, error);
 }
 
-cudaError_t sim_launch(cudaStream_t stream, const char *name, void (*body)(const void *argument),
-                       const void *argument, size_t argument_size) {
-    const struct sim__kernel kernel = {name, body, argument, argument_size};
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
+                                  void *user_data, unsigned int flags) {
+    const struct sim__host_function host = {
+        .callback = callback, .stream = stream, .user_data = user_data};
+    cudaError_t error = sim__call_begin(SIM_CALL_HOST_FUNCTION);
+    if (error == cudaSuccess)
+        error = flags != 0 ? cudaErrorInvalidValue : host_function_locked(stream, &host);
+    return sim__call_end(SIM_CALL_HOST_FUNCTION, error);
+}
+
+cudaError_t sim_launch_kernel(cudaStream_t stream, const struct sim_kernel *launched) {
+    const struct sim__kernel kernel = {
+        .name = launched->name,
+        .body = launched->body,
+        .argument = launched->argument,
+        .argument_size = launched->argument_size,
+        .bytes = launched->bytes,
+        .flops = launched->flops,
+    };
     cudaError_t error = sim__call_begin(SIM_CALL_LAUNCH);
     if (error == cudaSuccess)
         error = launch_locked(stream, &kernel);
     return sim__call_end(SIM_CALL_LAUNCH, error);
+}
+
+cudaError_t sim_launch(cudaStream_t stream, const char *name, void (*body)(const void *argument),
+                       const void *argument, size_t argument_size) {
+    return sim_launch_kernel(stream, &(struct sim_kernel){.name = name,
+                                                          .body = body,
+                                                          .argument = argument,
+                                                          .argument_size = argument_size});
 }

@@ -6,6 +6,7 @@
 #include "base/size.h"
 #include "simulator/call.h"
 #include "simulator/engine.h"
+#include "simulator/reading.h"
 
 #include <stdlib.h>
 
@@ -43,13 +44,32 @@ static cudaError_t malloc_locked(void **pointer, uint64_t size) {
     return cudaSuccess;
 }
 
-static void segment_free(struct sim__segment *segment) {
+static void segment_release(struct sim__segment *segment) {
     struct sim__device *device = &sim__state.devices[segment->device];
-    sim__range_remove(&sim__state.segments, &segment->range);
     sim__physical_unmap(device, segment->range.start, &segment->backing);
     sim__physical_give(device, &segment->backing);
     sim__address_give(device, segment->range.start, segment->range.size);
     free(segment);
+}
+
+static void segment_free(struct sim__segment *segment) {
+    sim__range_remove(&sim__state.segments, &segment->range);
+    segment_release(segment);
+}
+
+static void segment_release_run(void *segment, bool discarded) {
+    (void)discarded;
+    segment_release(segment);
+}
+
+// The program cannot reach it any more; work that is pending can.
+static void segment_free_later(struct sim__segment *segment) {
+    sim__range_remove(&sim__state.segments, &segment->range);
+    const struct sim__operation operation = {
+        .kind = SIM__OPERATION_INTERNAL,
+        .internal = {"cudaFree", segment_release_run, segment},
+    };
+    sim__engine_submit_behind((uint32_t)1 << segment->device, &operation);
 }
 
 // The wait can give the lock back; a second cudaFree of the same pointer by another thread may then
@@ -61,11 +81,13 @@ static cudaError_t free_locked(void *pointer) {
     if (segment == NULL || segment->range.start != (uint64_t)(uintptr_t)pointer)
         return cudaErrorInvalidValue;
     struct sim__device *device = &sim__state.devices[segment->device];
-    if (device->pending != NULL) {
-        sim__engine_force_device(device, false);
-        if (segment_at(pointer) != segment)
-            return cudaErrorInvalidValue;
+    if (sim__reading_other[SIM__READING_FREE]) {
+        segment_free_later(segment);
+        return cudaSuccess;
     }
+    sim__engine_force_device(device);
+    if (segment_at(pointer) != segment)
+        return cudaErrorInvalidValue;
     segment_free(segment);
     return cudaSuccess;
 }

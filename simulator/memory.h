@@ -65,6 +65,10 @@ enum sim__place {
     SIM__PLACE_DEVICE,
 };
 
+// The bytes from the first to the last of ROWS rows of SIZE bytes, PITCH apart; rows >= 1.
+static inline uint64_t sim__extent(uint64_t size, uint64_t rows, uint64_t pitch) {
+    return (rows - 1) * pitch + size;
+}
 // Where [POINTER, POINTER + SIZE) lies. False if it begins in known memory and leaves it.
 bool sim__memory_locate(const void *pointer, uint64_t size, enum sim__place *place);
 // Where work can touch the bytes at device address POINTER; NULL with numerics off.

@@ -1,35 +1,89 @@
-// The eager schedule: a queue of streams, first ready first served. A stream that was forced or
-// held after it was offered stays in the queue; whoever takes it out looks at its state again.
+// Which schedule is in force, and the words that choose one.
 #include "simulator/schedule.h"
 
-#include <stddef.h>
+#include "simulator/call.h"
+#include "simulator/engine.h"
 
-static struct sim__stream *first_offered;
-static struct sim__stream **last_link = &first_offered;
+#include <stdlib.h>
+#include <string.h>
 
-void sim__schedule_offer(struct sim__stream *stream) {
-    if (stream->offered)
-        return;
-    stream->offered = true;
-    stream->next_offered = NULL;
-    *last_link = stream;
-    last_link = &stream->next_offered;
-}
+const struct sim__schedule *sim__schedule = &sim__schedule_eager;
 
-struct sim__stream *sim__schedule_next(void) {
-    struct sim__stream *stream;
-    while ((stream = first_offered) != NULL) {
-        first_offered = stream->next_offered;
-        if (first_offered == NULL)
-            last_link = &first_offered;
-        stream->offered = false;
-        if (!stream->held)
-            return stream;
+static bool is_chosen; // by the program: the environment no longer counts
+
+static enum base_status parse(const char *text, const struct sim__schedule **schedule,
+                              uint64_t *seed) {
+    static const struct sim__schedule *const plain[] = {&sim__schedule_eager, &sim__schedule_lazy,
+                                                        &sim__schedule_timed};
+    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; ++i) {
+        *schedule = plain[i];
+        if (strcmp(text, plain[i]->name) == 0)
+            return BASE_OK;
     }
-    return NULL;
+    *schedule = &sim__schedule_random;
+    char *end;
+    if (strncmp(text, "random:", 7) == 0 && text[7] >= '0' && text[7] <= '9') {
+        *seed = strtoull(text + 7, &end, 10);
+        if (*end == '\0')
+            return BASE_OK;
+    }
+    return base_status_set(BASE_INVALID_VALUE,
+                           "schedule \"%s\": want eager, lazy, timed or random:SEED with a number",
+                           text);
 }
 
-void sim__schedule_clear(void) {
-    first_offered = NULL;
-    last_link = &first_offered;
+// The streams' state is the former schedule's.
+static void streams_reset(void) {
+    for (uint32_t i = 0; i < sim__state.streams.slot_count; ++i) {
+        struct sim__stream *stream = sim__handle_slot_at(&sim__state.streams, i);
+        stream->schedule = (struct sim__stream_schedule){.end_ns = sim__state.now_ns};
+        sim__observe_reset(stream);
+    }
+}
+
+enum base_status sim__schedule_choose(const char *text) {
+    const struct sim__schedule *schedule;
+    uint64_t seed = 0;
+    const enum base_status status = parse(text, &schedule, &seed);
+    if (status != BASE_OK)
+        return status;
+    is_chosen = true;
+    sim__schedule = schedule;
+    sim__schedule_random_seed(seed);
+    streams_reset();
+    sim__schedule->reset();
+    sim__engine_offer_all();
+    sim__engine_point();
+    return BASE_OK;
+}
+
+enum base_status sim__schedule_from_environment(void) {
+    const char *text = getenv("TIDEMARK_SIM_SCHEDULE");
+    if (text == NULL || is_chosen)
+        return BASE_OK;
+    const enum base_status status = sim__schedule_choose(text);
+    is_chosen = false;
+    return status == BASE_OK ? status : base_status_prefix(status, "TIDEMARK_SIM_SCHEDULE");
+}
+
+enum base_status sim_schedule(const char *text) {
+    base_mutex_lock(&sim__state.lock);
+    const enum base_status status = sim__schedule_choose(text);
+    base_mutex_unlock(&sim__state.lock);
+    return status;
+}
+
+uint64_t sim_time_ns(void) {
+    base_mutex_lock(&sim__state.lock);
+    const uint64_t now_ns = sim__state.now_ns;
+    base_mutex_unlock(&sim__state.lock);
+    return now_ns;
+}
+
+void sim_progress(void) {
+    if (sim__thread()->work_depth > 0)
+        return; // device work waits for no other work
+    (void)sim__call_begin(SIM__CALL_OTHER);
+    sim__engine_poll();
+    base_mutex_unlock(&sim__state.lock);
 }

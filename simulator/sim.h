@@ -90,6 +90,46 @@ uint64_t sim_stream_run(cudaStream_t stream, uint64_t count);
 // How many operations of the stream are pending.
 uint64_t sim_stream_pending(cudaStream_t stream);
 
+// What pending work of the default streams, held or not, and queries do depends on the schedule:
+//
+//     eager        all work runs within the call that makes it ready
+//     lazy         nothing runs before a wait needs it; a query that says "not ready" runs one
+//                  operation of what it asks about
+//     random:SEED  any legal order, from a number; queries may say "not ready" of complete work
+//     timed        operations take virtual time (sim_time_ns) on engines of the device
+//
+// TEXT is one of these; TIDEMARK_SIM_SCHEDULE says it for a program that does not. It holds from
+// now on, through sim_configure and sim_reset, which begin the random order anew; the default is
+// eager. One host thread: the same program and seed give the same run, bit for bit; several: under
+// sim_serialize. BASE_INVALID_VALUE names what is wrong.
+enum base_status sim_schedule(const char *text) BASE_MUST_USE;
+
+// Virtual time: under "timed" what calls and operations cost; else a microsecond for each operation
+// that did work. Starts at 0 with the machine.
+uint64_t sim_time_ns(void);
+
+// For a loop that watches memory which the device writes, instead of asking by a query: lets at
+// least one operation run in the end, as repeated queries do.
+void sim_progress(void);
+
+// Points that CUDA's documents leave open, as switches (the first value is the default):
+//
+//     pageable-source=consumed|late   when an Async copy reads its pageable source: at the call, or
+//                                     when it runs
+//     pageable-dest=async|sync        whether an Async copy to pageable memory makes the host wait
+//     free=wait|strict                whether cudaFree and cudaFreeHost wait for pending work;
+//                                     strict: they order nothing, and the memory goes when the work
+//                                     that is pending is done
+//     threads=shared|strict           whether a host thread's doings come after those of another
+//                                     one that it did not wait for; for checkers and for programs
+//                                     that ask sim_reading_value: nothing runs otherwise
+//     record-600=no|yes               whether cudaErrorNotReady becomes the last error
+//
+// TIDEMARK_SIM_READINGS=NAME=VALUE[,NAME=VALUE]... for programs that do not call this.
+// BASE_INVALID_VALUE names what is wrong.
+enum base_status sim_reading(const char *name, const char *value) BASE_MUST_USE;
+const char *sim_reading_value(const char *name); // NULL if there is no such reading
+
 // The CUDA calls that can be made to fail and that are counted, by kind.
 enum sim_call {
     SIM_CALL_MALLOC,
@@ -111,6 +151,7 @@ enum sim_call {
     SIM_CALL_EVENT_SYNCHRONIZE,
     SIM_CALL_DEVICE_SYNCHRONIZE,
     SIM_CALL_LAUNCH,
+    SIM_CALL_HOST_FUNCTION,
     SIM_CALL_KIND_COUNT,
 };
 
@@ -124,6 +165,12 @@ const char *sim_call_name(enum sim_call call); // "cudaMalloc"
 // arguments or not. One fault a kind at a time; N = 0 removes it.
 void sim_fault_next(enum sim_call call, uint64_t n, cudaError_t error);
 
+// Loads a fault plan, a text of rules: which calls fail or take longer, and when. fault.c says how
+// one is written. It takes the place of a plan loaded before, and begins anew with each
+// sim_configure and sim_reset; NULL: no plan. TIDEMARK_SIM_FAULTS=FILE for programs that do not
+// call this. BASE_FORMAT names file, line and what would be right; the former plan stays.
+enum base_status sim_faults_load(const char *path) BASE_MUST_USE;
+
 // A kernel, as tensor/launch.* and tests launch one: BODY(ARGUMENT) runs in stream order, on
 // whichever host thread advances the stream, without the simulator's lock; it may make no CUDA
 // call. The argument bytes are copied at the call, so they must stay valid that long only. With
@@ -132,6 +179,18 @@ void sim_fault_next(enum sim_call call, uint64_t n, cudaError_t error);
 // another device than the current one cudaErrorInvalidResourceHandle.
 cudaError_t sim_launch(cudaStream_t stream, const char *name, void (*body)(const void *argument),
                        const void *argument, size_t argument_size);
+
+// The same with more to say: what the kernel moves and computes, from which "timed" takes how long
+// it runs. Zero: unknown.
+struct sim_kernel {
+    const char *name;
+    void (*body)(const void *argument);
+    const void *argument;
+    size_t argument_size;
+    uint64_t bytes; // read and written in device memory
+    uint64_t flops;
+};
+cudaError_t sim_launch_kernel(cudaStream_t stream, const struct sim_kernel *kernel);
 
 // Where the byte at device address POINTER can be touched by code that runs as device work (inside
 // BODY above), or by a test; NULL if no live memory is there or numerics are off.

@@ -21,8 +21,38 @@ struct sim__position {
     uint64_t sequence;
 };
 
+// A place in a list of streams; previous is NULL outside it.
+struct sim__link {
+    struct sim__stream *next;
+    struct sim__stream **previous;
+};
+
+// How much of a stream the host knows to be complete, and what it knows with it (observe.c).
+struct sim__observation {
+    uint64_t sequence; // the host knows that this operation and all before are complete
+    struct sim__link link; // among the device's streams with operations that it does not know of
+    struct sim__edge *edges; // what this stream's operations waited for, oldest first
+    uint32_t edge_first, edge_count, edge_size;
+};
+
+// What the schedule in force keeps of a stream.
+struct sim__stream_schedule {
+    bool offered;                     // eager: it stands in the queue
+    struct sim__stream *next_offered; // eager
+    uint32_t heap_place;              // random, timed: 1 + index in a heap, 0 outside
+    bool is_drawn;                    // random: key and prompt were drawn
+    bool prompt;                      // random: its work runs at once
+    uint32_t draw_count;              // random
+    uint64_t key;                     // random
+    uint8_t resource;                 // timed: what its first operation occupies or queues for
+    bool started;                     // timed: its first operation is under way
+    uint64_t ready_ns;                // timed: when its first operation became ready
+    uint64_t start_ns, end_ns;        // of the operation that runs, or ran last
+};
+
 struct sim__stream {
     struct sim__handle_slot slot;
+    uint64_t number; // from 1 since the machine started, each stream another one
     int device;
     unsigned int flags;
     int priority;
@@ -31,7 +61,6 @@ struct sim__stream {
     bool destroyed; // by the program, while work was pending
     bool blocked;   // its first operation waits for one of another stream
     bool running;   // a thread runs its first operation without the lock
-    bool offered;   // it stands in the schedule's queue
 
     // Operations are numbered from 1. Pending ones, completed + 1 to submitted, stand in a ring.
     uint64_t submitted;
@@ -39,12 +68,13 @@ struct sim__stream {
     struct sim__operation *ring;
     uint64_t ring_size; // a power of two, or 0
 
-    uint64_t legacy_seen;    // the legacy stream's operation that this stream waited for last
-    uint64_t seen_by_legacy; // this stream's operation that the legacy stream waited for last
-    struct sim__stream *next_waiter;  // among the streams blocked by one operation
-    struct sim__stream *next_offered; // in the schedule's queue
-    struct sim__stream *next_pending; // among the device's streams with pending work
-    struct sim__stream **previous_pending;
+    uint64_t legacy_seen; // the legacy stream's operation that this stream waited for last
+    uint64_t fence_seen;  // the number of the device's fence that this stream waited for last
+    struct sim__stream *next_waiter;        // among the streams blocked by one operation
+    struct sim__link pending;               // among the device's streams with pending work
+    struct sim__link unseen;                // see struct sim__device
+    struct sim__observation observation;    // observe.c
+    struct sim__stream_schedule schedule;   // the schedule in force
 };
 
 struct sim__event {
@@ -53,7 +83,7 @@ struct sim__event {
     unsigned int flags;
     bool recorded;
     struct sim__position position; // what it covers
-    uint64_t time_us;              // the device's clock when the position was reached
+    uint64_t time_ns;              // virtual time at which the position was reached
 };
 
 struct sim__device {
@@ -61,8 +91,15 @@ struct sim__device {
     cudaError_t
         sticky_error; // after it every call of a thread whose current device this is fails alike
     struct sim__stream *legacy;
+    struct sim__stream *hidden;  // for work that belongs to no stream of the program; NULL before
     struct sim__stream *pending; // streams with pending work
-    uint64_t clock_us;           // virtual time
+    // Blocking streams with operations that the legacy stream has not waited for yet; may hold
+    // streams whose operations are complete meanwhile.
+    struct sim__stream *unseen;
+    struct sim__stream *unobserved; // streams with operations that the host does not know of
+    // An operation that all later ones of the device come after.
+    struct sim__position fence;
+    uint64_t fence_number; // grows with each fence
     uint32_t peers_enabled;      // bit D: access to device D was enabled
 
     // Memory. Free physical memory is known by place only with numerics on.
@@ -88,8 +125,13 @@ struct sim__state {
     int operation_waiters;
 
     bool ready; // configured, by sim_configure or by the first call
+    // Virtual time of the host. Under "timed" the calls' and operations' costs make it; else each
+    // operation that does work adds a microsecond.
+    uint64_t now_ns;
+    uint64_t stall_ns; // what a planned fault adds to the start of the call's operations
     struct sim_options options;
     struct sim__device devices[SIM_DEVICE_COUNT_MAX];
+    uint64_t stream_count; // taken since the machine started
     struct sim__handle_table streams;
     struct sim__handle_table events;
     struct sim__range_index segments;    // live device memory of all devices: struct sim__segment

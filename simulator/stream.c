@@ -4,7 +4,6 @@
 
 #include "simulator/call.h"
 #include "simulator/engine.h"
-#include "simulator/schedule.h"
 
 #include <stdlib.h>
 
@@ -21,21 +20,30 @@ static struct sim__stream *stream_take(int device, unsigned int flags, int prior
     stream->flags = flags;
     stream->priority = priority;
     stream->legacy = stream->held = stream->destroyed = false;
-    stream->legacy_seen = 0;
-    stream->seen_by_legacy = stream->submitted;
+    stream->legacy_seen = stream->fence_seen = 0;
+    stream->number = ++sim__state.stream_count;
+    stream->schedule = (struct sim__stream_schedule){.offered = stream->schedule.offered,
+                                                     .next_offered =
+                                                         stream->schedule.next_offered};
     return stream;
 }
 
 void sim__stream_start_device(struct sim__device *device) {
-    device->pending = NULL;
     device->legacy = stream_take(device->index, cudaStreamDefault, PRIORITY_LEAST);
     if (device->legacy == NULL)
         sim__host_limit("out of host memory for the streams of device %d", device->index);
     device->legacy->legacy = true;
 }
 
+struct sim__stream *sim__stream_hidden(struct sim__device *device) {
+    if (device->hidden == NULL)
+        device->hidden = stream_take(device->index, cudaStreamNonBlocking, PRIORITY_LEAST);
+    if (device->hidden == NULL)
+        sim__host_limit("out of host memory for the streams of device %d", device->index);
+    return device->hidden;
+}
+
 void sim__streams_clear(void) {
-    sim__schedule_clear();
     for (uint32_t i = 0; i < sim__state.streams.slot_count; ++i)
         sim__engine_discard(sim__handle_slot_at(&sim__state.streams, i));
     sim__handle_clear(&sim__state.streams);
@@ -47,12 +55,12 @@ static void stream_end(struct sim__stream *stream) {
         free(stream->ring);
         stream->ring = NULL;
         stream->ring_size = 0;
+        sim__engine_forget(stream);
         sim__handle_give(&sim__state.streams, stream);
         return;
     }
     // Nobody can release it any more.
-    stream->held = false;
-    sim__engine_release(stream);
+    sim__engine_hold(stream, false);
 }
 
 static cudaError_t thread_stream(struct sim__stream **stream) {
@@ -115,26 +123,14 @@ static cudaError_t destroy_locked(cudaStream_t handle) {
     return error;
 }
 
-// The legacy stream stands for the blocking streams as well, even if nothing was enqueued in it.
 static cudaError_t synchronize_locked(cudaStream_t handle) {
     struct sim__stream *stream;
     cudaError_t error = sim__stream_resolve(handle, &stream);
     if (error != cudaSuccess)
         return error;
-    struct sim__device *device = &sim__state.devices[stream->device];
-    if (stream->legacy)
-        sim__engine_force_device(device, true);
-    else if (sim__stream_pending(stream))
-        sim__engine_force((struct sim__position){stream, stream->submitted});
+    const struct sim__device *device = &sim__state.devices[stream->device];
+    sim__engine_force_stream(stream);
     return device->sticky_error;
-}
-
-static bool legacy_pending(const struct sim__device *device) {
-    for (const struct sim__stream *stream = device->pending; stream != NULL;
-         stream = stream->next_pending)
-        if ((stream->flags & cudaStreamNonBlocking) == 0)
-            return true;
-    return false;
 }
 
 static cudaError_t query_locked(cudaStream_t handle) {
@@ -142,9 +138,7 @@ static cudaError_t query_locked(cudaStream_t handle) {
     cudaError_t error = sim__stream_resolve(handle, &stream);
     if (error != cudaSuccess)
         return error;
-    const bool pending = stream->legacy ? legacy_pending(&sim__state.devices[stream->device])
-                                        : sim__stream_pending(stream);
-    return pending ? cudaErrorNotReady : cudaSuccess;
+    return sim__engine_query_stream(stream) ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned int flags, int priority) {
@@ -253,10 +247,7 @@ static struct sim__stream *stream_checked(cudaStream_t handle) {
 
 void sim_stream_hold(cudaStream_t handle, bool held) {
     base_mutex_lock(&sim__state.lock);
-    struct sim__stream *stream = stream_checked(handle);
-    stream->held = held;
-    if (!held)
-        sim__engine_release(stream);
+    sim__engine_hold(stream_checked(handle), held);
     base_mutex_unlock(&sim__state.lock);
 }
 
@@ -264,8 +255,8 @@ uint64_t sim_stream_run(cudaStream_t handle, uint64_t count) {
     base_mutex_lock(&sim__state.lock);
     struct sim__stream *stream = stream_checked(handle);
     uint64_t ran = 0;
-    for (; ran < count && sim__engine_step(stream); ++ran)
-        sim__engine_run_ready(); // what comes next may wait for it
+    while (ran < count && sim__engine_step(stream))
+        ++ran;
     base_mutex_unlock(&sim__state.lock);
     return ran;
 }

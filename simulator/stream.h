@@ -11,6 +11,8 @@
 cudaError_t sim__stream_resolve(cudaStream_t handle, struct sim__stream **stream);
 // Makes the legacy default stream of DEVICE.
 void sim__stream_start_device(struct sim__device *device);
+// The stream of DEVICE for work that belongs to no stream of the program.
+struct sim__stream *sim__stream_hidden(struct sim__device *device);
 // Drops all streams and what is pending in them.
 void sim__streams_clear(void);
 // The thread ends: so do its default streams.

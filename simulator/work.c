@@ -28,17 +28,33 @@ static bool operand(struct sim__device *device, const void *pointer, size_t size
 
 static void copy_run(struct sim__device *device, const struct sim__copy *copy) {
     void *destination, *source;
-    if (!operand(device, copy->destination, copy->size, copy->destination_place, &destination) ||
-        !operand(device, copy->source, copy->size, copy->source_place, &source))
+    if (!operand(device, copy->destination,
+                 sim__extent(copy->size, copy->rows, copy->destination_pitch),
+                 copy->destination_place, &destination) ||
+        !operand(device, copy->source, sim__extent(copy->size, copy->rows, copy->source_pitch),
+                 copy->source_place, &source))
         return;
-    if (destination != NULL && source != NULL)
-        memmove(destination, source, copy->size);
+    if (destination == NULL || source == NULL)
+        return;
+    for (size_t row = 0; row < copy->rows; ++row)
+        memmove((char *)destination + row * copy->destination_pitch,
+                (const char *)source + row * copy->source_pitch, copy->size);
 }
 
 static void fill_run(struct sim__device *device, const struct sim__fill *fill) {
     void *bytes;
-    if (operand(device, fill->pointer, fill->size, fill->place, &bytes) && bytes != NULL)
-        memset(bytes, fill->value, fill->size);
+    if (!operand(device, fill->pointer, sim__extent(fill->size, fill->rows, fill->pitch),
+                 fill->place, &bytes) ||
+        bytes == NULL)
+        return;
+    for (size_t row = 0; row < fill->rows; ++row)
+        memset((char *)bytes + row * fill->pitch, fill->value, fill->size);
+}
+
+static void value_run(struct sim__device *device, const struct sim__value *value) {
+    void *bytes;
+    if (operand(device, value->address, value->size, value->place, &bytes) && bytes != NULL)
+        memcpy(bytes, &value->value, value->size); // little endian
 }
 
 static void record_run(struct sim__position position, uint64_t handle) {
@@ -46,24 +62,32 @@ static void record_run(struct sim__position position, uint64_t handle) {
     if (event == NULL || event->position.stream != position.stream ||
         event->position.sequence != position.sequence)
         return; // destroyed, or recorded again
-    event->time_us = sim__state.devices[position.stream->device].clock_us;
+    event->time_ns = position.stream->schedule.end_ns;
 }
 
-// Without bytes kernels have nothing to work on; after an error the device does nothing more.
+// Without bytes kernels have nothing to work on; after an error the device does nothing more, but
+// callbacks are told.
 bool sim__operation_is_call(const struct sim__device *device,
                             const struct sim__operation *operation) {
-    if (device->sticky_error != cudaSuccess)
-        return false;
-    return operation->kind == SIM__OPERATION_HOST_FUNCTION ||
-           (operation->kind == SIM__OPERATION_KERNEL && is_numerics_on());
+    if (operation->kind == SIM__OPERATION_HOST_FUNCTION)
+        return device->sticky_error == cudaSuccess || operation->host_function.callback != NULL;
+    return operation->kind == SIM__OPERATION_KERNEL && is_numerics_on() &&
+           device->sticky_error == cudaSuccess;
+}
+
+static void host_function_call(const struct sim__host_function *host, cudaError_t status) {
+    if (host->callback != NULL)
+        host->callback(host->stream, status, host->user_data);
+    else
+        host->function(host->user_data);
 }
 
 // CUDA calls from inside are refused; see sim__call_begin.
-void sim__operation_call(const struct sim__operation *operation) {
+void sim__operation_call(const struct sim__operation *operation, cudaError_t status) {
     struct sim__thread *thread = sim__thread();
     ++thread->work_depth;
     if (operation->kind == SIM__OPERATION_HOST_FUNCTION)
-        operation->host_function.function(operation->host_function.user_data);
+        host_function_call(&operation->host_function, status);
     else
         operation->kernel.body(operation->kernel.argument);
     --thread->work_depth;
@@ -82,26 +106,37 @@ void sim__operation_run(struct sim__position position, const struct sim__operati
         if (device->sticky_error == cudaSuccess)
             fill_run(device, &operation->fill);
         break;
+    case SIM__OPERATION_VALUE:
+        if (device->sticky_error == cudaSuccess)
+            value_run(device, &operation->value);
+        break;
+    case SIM__OPERATION_INTERNAL:
+        operation->internal.run(operation->internal.argument, false);
+        break;
     case SIM__OPERATION_KERNEL:
     case SIM__OPERATION_HOST_FUNCTION: break;
     }
 }
 
-static void *bytes_copy(const void *bytes, size_t size) {
-    void *copy = malloc(size);
+static void *bytes_copy(const void *bytes, size_t size, size_t rows, size_t pitch) {
+    char *copy = malloc(size * rows);
     if (copy == NULL)
-        sim__host_limit("out of host memory for %zu bytes of a pending operation", size);
-    return memcpy(copy, bytes, size);
+        sim__host_limit("out of host memory for %zu bytes of a pending operation", size * rows);
+    for (size_t row = 0; row < rows; ++row)
+        memcpy(copy + row * size, (const char *)bytes + row * pitch, size);
+    return copy;
 }
 
 void sim__operation_keep(struct sim__operation *operation) {
     if (operation->kind == SIM__OPERATION_KERNEL && operation->kernel.argument_size > 0) {
-        operation->kernel.argument =
-            bytes_copy(operation->kernel.argument, operation->kernel.argument_size);
-    } else if (operation->kind == SIM__OPERATION_COPY &&
-               operation->copy.source_place == SIM__PLACE_PAGEABLE && is_numerics_on()) {
-        operation->copy.source = bytes_copy(operation->copy.source, operation->copy.size);
-        operation->copy.staged = true;
+        operation->kernel.argument = bytes_copy(operation->kernel.argument,
+                                                operation->kernel.argument_size, 1, 0);
+    } else if (operation->kind == SIM__OPERATION_COPY && operation->copy.stage &&
+               is_numerics_on()) {
+        struct sim__copy *copy = &operation->copy;
+        copy->source = bytes_copy(copy->source, copy->size, copy->rows, copy->source_pitch);
+        copy->source_pitch = copy->size;
+        copy->staged = true;
     }
 }
 

@@ -71,18 +71,38 @@ cudaError_t cudaFreeHost(void *pointer);
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer);
 
 // Copies and fills. Each range must lie within one allocation; a size of 0 does nothing. The plain
-// forms are work of the legacy default stream: the host waits for them unless both sides are device
-// memory. Async: host to host waits; the source of a pageable host to device copy is read at the
-// call; all else is pending in the stream.
+// forms are work of the legacy default stream: the host waits for them, unless both sides are
+// device memory; from pageable memory to the device it waits for the stream's earlier work, and the
+// source is read at the call. Async: host to host waits; the source of a pageable host to device
+// copy is read at the call (reading pageable-source); all else is pending in the stream.
 cudaError_t cudaMemcpy(void *destination, const void *source, size_t size,
                        enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void *destination, const void *source, size_t size,
                             enum cudaMemcpyKind kind,
                             cudaStream_t stream TIDEMARK_SIMULATOR_DEFAULT(0));
+// HEIGHT rows of WIDTH bytes, their starts a pitch apart. WIDTH above a pitch:
+// cudaErrorInvalidPitchValue.
+cudaError_t cudaMemcpy2D(void *destination, size_t destination_pitch, const void *source,
+                         size_t source_pitch, size_t width, size_t height,
+                         enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2DAsync(void *destination, size_t destination_pitch, const void *source,
+                              size_t source_pitch, size_t width, size_t height,
+                              enum cudaMemcpyKind kind,
+                              cudaStream_t stream TIDEMARK_SIMULATOR_DEFAULT(0));
+// Between devices. The plain form comes after all earlier and before all later work of the two and
+// the current device, NonBlocking streams included; the host does not wait.
+cudaError_t cudaMemcpyPeer(void *destination, int destination_device, const void *source,
+                           int source_device, size_t size);
+cudaError_t cudaMemcpyPeerAsync(void *destination, int destination_device, const void *source,
+                                int source_device, size_t size,
+                                cudaStream_t stream TIDEMARK_SIMULATOR_DEFAULT(0));
 // Device or page-locked memory; the plain form waits for the latter only.
 cudaError_t cudaMemset(void *pointer, int value, size_t size);
 cudaError_t cudaMemsetAsync(void *pointer, int value, size_t size,
                             cudaStream_t stream TIDEMARK_SIMULATOR_DEFAULT(0));
+cudaError_t cudaMemset2D(void *pointer, size_t pitch, int value, size_t width, size_t height);
+cudaError_t cudaMemset2DAsync(void *pointer, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream TIDEMARK_SIMULATOR_DEFAULT(0));
 
 // --- Streams. A handle is dead after cudaStreamDestroy: cudaErrorContextIsDestroyed; never one:
 // cudaErrorInvalidResourceHandle. ---
@@ -95,8 +115,8 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned int flag
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
-// Later work of STREAM comes after the work that EVENT covers now. Nothing happens if that is
-// complete or EVENT was never recorded.
+// Later work of STREAM comes after the work that EVENT covers now. Nothing happens if EVENT was
+// never recorded.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
                                 unsigned int flags TIDEMARK_SIMULATOR_DEFAULT(0));
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int *flags);
@@ -104,6 +124,9 @@ cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority);
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device);
 // FUNCTION runs in stream order, on whichever host thread advances the stream.
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *user_data);
+// The older form: runs after a device error as well, and is told it. FLAGS must be 0.
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
+                                  void *user_data, unsigned int flags);
 
 // Stream capture is not simulated: the status is always "none".
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status);
@@ -121,12 +144,14 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream TIDEMARK_SIMU
 // Never recorded counts as complete, here and in cudaEventSynchronize.
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
-// Device time is virtual: one microsecond for each operation that ran on the device.
+// Device time is virtual: sim_time_ns (simulator/sim.h).
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end);
 
 #ifdef __cplusplus
 }
 #endif
 #undef TIDEMARK_SIMULATOR_DEFAULT
+
+#include "cuda_per_thread_default_stream.h"
 
 #endif

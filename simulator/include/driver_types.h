@@ -176,6 +176,9 @@ enum cudaError {
 };
 typedef enum cudaError cudaError_t;
 
+// The older kind of host function: told the stream and its device's state. cudaStreamAddCallback.
+typedef void(CUDART_CB *cudaStreamCallback_t)(cudaStream_t stream, cudaError_t e, void *data);
+
 enum cudaMemcpyKind {
     cudaMemcpyHostToHost = 0,
     cudaMemcpyHostToDevice = 1,
