@@ -83,6 +83,8 @@ cudaError_t sim__call_end(enum sim_call call, cudaError_t error) {
 
 void sim__call_reset(void) { memset(kinds, 0, sizeof kinds); }
 
+uint64_t sim__call_count_locked(enum sim_call call) { return kinds[call].count; }
+
 uint64_t sim_call_count(enum sim_call call) {
     BASE_CHECK((unsigned)call < SIM_CALL_KIND_COUNT);
     base_mutex_lock(&sim__state.lock);

@@ -22,6 +22,8 @@ cudaError_t sim__call_end(enum sim_call call, cudaError_t error);
 
 // Forgets counts and faults.
 void sim__call_reset(void);
+// As sim_call_count.
+uint64_t sim__call_count_locked(enum sim_call call);
 
 // The thread's current device.
 static inline struct sim__device *sim__device_current(void) {

@@ -2,8 +2,10 @@
 // and what belongs to each host thread.
 #include "base/size.h"
 #include "simulator/call.h"
+#include "simulator/cost.h"
 #include "simulator/fault.h"
 #include "simulator/memory.h"
+#include "simulator/profile.h"
 #include "simulator/reading.h"
 #include "simulator/schedule.h"
 #include "simulator/stream.h"
@@ -15,7 +17,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CAPACITY_DEFAULT (80 * BASE_GIB)
 // With numerics on twice the capacity must fit into the process's addresses.
 #define CAPACITY_MAX_NUMERICS ((uint64_t)8 << 40)
 #define CAPACITY_MAX ((uint64_t)1 << 54)
@@ -127,8 +128,11 @@ static enum base_status options_from_environment(struct sim_options *options) {
     static const char *const addresses_words[2] = {
         [SIM_ADDRESSES_ASCENDING] = "ascending", [SIM_ADDRESSES_REUSED] = "reused"};
     int numerics = SIM_NUMERICS_ON, addresses = SIM_ADDRESSES_ASCENDING;
-    *options = (struct sim_options){.device_count = 1, .capacity_bytes = CAPACITY_DEFAULT};
-    enum base_status status = devices_from_environment(&options->device_count);
+    enum base_status status = sim__profile_from_environment();
+    *options = (struct sim_options){.device_count = 1,
+                                    .capacity_bytes = sim__profile()->capacity_bytes};
+    if (status == BASE_OK)
+        status = devices_from_environment(&options->device_count);
     const char *capacity = getenv("TIDEMARK_SIM_CAPACITY");
     if (status == BASE_OK && capacity != NULL &&
         (status = base_size_parse(capacity, &options->capacity_bytes)) != BASE_OK)
@@ -187,6 +191,7 @@ static void machine_start(const struct sim_options *options) {
         sim__stream_start_device(device);
     }
     sim__call_reset();
+    sim__cost_reset();
     sim__faults_begin();
     sim__state.ready = true;
 }
@@ -208,7 +213,7 @@ void sim__start_locked(void) {
     machine_start(&options);
 }
 
-enum base_status sim_configure(const struct sim_options *options) {
+static enum base_status configure_locked(const struct sim_options *options) {
     struct sim_options defaults, chosen = *options;
     enum base_status status = options_from_environment(&defaults);
     if (status != BASE_OK)
@@ -218,14 +223,18 @@ enum base_status sim_configure(const struct sim_options *options) {
     if (chosen.capacity_bytes == 0)
         chosen.capacity_bytes = defaults.capacity_bytes;
     status = options_check(&chosen);
+    if (status == BASE_OK)
+        status = settings_from_environment();
     if (status != BASE_OK)
         return status;
+    machine_stop();
+    machine_start(&chosen);
+    return BASE_OK;
+}
+
+enum base_status sim_configure(const struct sim_options *options) {
     base_mutex_lock(&sim__state.lock);
-    status = settings_from_environment();
-    if (status == BASE_OK) {
-        machine_stop();
-        machine_start(&chosen);
-    }
+    const enum base_status status = configure_locked(options);
     base_mutex_unlock(&sim__state.lock);
     return status;
 }

@@ -1,106 +1,105 @@
-// Costs in virtual time: cost.h. The defaults follow the figures that NVIDIA and others published
-// for H100 and H200 class devices, rounded.
+// Costs in virtual time: cost.h.
 #include "simulator/cost.h"
 
+#include "simulator/call.h"
 #include "simulator/schedule.h"
 
-struct sim__costs sim__costs = {
-    .call_ns =
-        {
-            [SIM_CALL_MALLOC] = 40000,
-            [SIM_CALL_FREE] = 30000,
-            [SIM_CALL_MEM_GET_INFO] = 5000,
-            [SIM_CALL_MEMCPY] = 3500,
-            [SIM_CALL_MEMSET] = 3500,
-            [SIM_CALL_HOST_ALLOC] = 500000,
-            [SIM_CALL_HOST_FREE] = 200000,
-            [SIM_CALL_STREAM_CREATE] = 5000,
-            [SIM_CALL_STREAM_DESTROY] = 5000,
-            [SIM_CALL_STREAM_SYNCHRONIZE] = 1000,
-            [SIM_CALL_STREAM_QUERY] = 500,
-            [SIM_CALL_STREAM_WAIT_EVENT] = 200,
-            [SIM_CALL_EVENT_CREATE] = 300,
-            [SIM_CALL_EVENT_DESTROY] = 200,
-            [SIM_CALL_EVENT_RECORD] = 500,
-            [SIM_CALL_EVENT_QUERY] = 200,
-            [SIM_CALL_EVENT_SYNCHRONIZE] = 1000,
-            [SIM_CALL_DEVICE_SYNCHRONIZE] = 1000,
-            [SIM_CALL_LAUNCH] = 5000,
-            [SIM_CALL_HOST_FUNCTION] = 5000,
-            [SIM_CALL_KIND_COUNT] = 300,
-        },
-    .malloc_page_ns = 5000,
-    .free_page_ns = 2000,
-    .launch_latency_ns = 2600,
-    .operation_gap_ns = 500,
-    .kernel_ns = 2000,
-    .copy_ns = 2000,
-    .fill_ns = 1500,
-    .record_ns = 100,
-    .wait_ns = 100,
-    .host_function_ns = 10000,
-    .value_ns = 500,
-    .device_bandwidth = 4300,
-    .compute_rate = 67000,
-    .host_to_device_bandwidth = 53,
-    .device_to_host_bandwidth = 53,
-    .pageable_bandwidth = 9,
-    .peer_bandwidth = 400,
-    .concurrent_kernels = 128,
-    .copy_engines = 3,
-};
+#include <string.h>
+
+struct sim__costs sim__costs[SIM__LEVEL_COUNT];
+
+// Guarded by the simulator's lock.
+static uint64_t page_counts[SIM_CALL_KIND_COUNT + 1];
+
+void sim__time_pass(uint64_t low_ns, uint64_t typical_ns, uint64_t high_ns) {
+    sim__state.now_ns += typical_ns;
+    sim__state.now_bounds.low_ns += low_ns;
+    sim__state.now_bounds.high_ns += high_ns;
+}
 
 void sim__cost_call(enum sim_call call) {
     if (sim__schedule == &sim__schedule_timed)
-        sim__state.now_ns += sim__costs.call_ns[call];
+        sim__time_pass(sim__costs[SIM__LOW].call_ns[call], sim__costs[SIM__TYPICAL].call_ns[call],
+                       sim__costs[SIM__HIGH].call_ns[call]);
 }
 
-void sim__cost_spend(uint64_t ns) {
+void sim__cost_pages(enum sim_call call, uint64_t pages) {
+    page_counts[call] += pages;
     if (sim__schedule == &sim__schedule_timed)
-        sim__state.now_ns += ns;
+        sim__time_pass(pages * sim__costs[SIM__LOW].page_ns[call],
+                       pages * sim__costs[SIM__TYPICAL].page_ns[call],
+                       pages * sim__costs[SIM__HIGH].page_ns[call]);
+}
+
+void sim__cost_reset(void) { memset(page_counts, 0, sizeof page_counts); }
+
+struct sim_interval sim_time_interval(void) {
+    base_mutex_lock(&sim__state.lock);
+    const uint64_t now = sim__state.now_ns;
+    struct sim_interval interval = {now, now, now};
+    if (sim__schedule == &sim__schedule_timed) {
+        interval.low_ns = sim__state.now_bounds.low_ns;
+        interval.high_ns = sim__state.now_bounds.high_ns;
+    }
+    base_mutex_unlock(&sim__state.lock);
+    return interval;
+}
+
+struct sim_interval sim_call_time(void) {
+    uint64_t total_ns[SIM__LEVEL_COUNT] = {0};
+    base_mutex_lock(&sim__state.lock);
+    sim__start_locked();
+    for (int call = 0; call < SIM_CALL_KIND_COUNT; ++call)
+        for (int level = 0; level < SIM__LEVEL_COUNT; ++level)
+            total_ns[level] += sim__call_count_locked((enum sim_call)call) * sim__costs[level].call_ns[call] +
+                               page_counts[call] * sim__costs[level].page_ns[call];
+    base_mutex_unlock(&sim__state.lock);
+    return (struct sim_interval){total_ns[SIM__LOW], total_ns[SIM__TYPICAL], total_ns[SIM__HIGH]};
 }
 
 static uint64_t at_rate(double amount, double rate) {
     return rate > 0 ? (uint64_t)(amount / rate + 0.5) : 0;
 }
 
-static uint64_t copy_cost(const struct sim__copy *copy) {
+static uint64_t copy_cost(const struct sim__costs *costs, const struct sim__copy *copy) {
     const double bytes = (double)copy->size * (double)copy->rows;
     const bool from = copy->source_place == SIM__PLACE_DEVICE,
                to = copy->destination_place == SIM__PLACE_DEVICE;
     const bool pageable = copy->source_place == SIM__PLACE_PAGEABLE ||
                           copy->destination_place == SIM__PLACE_PAGEABLE;
     if (copy->peer)
-        return sim__costs.copy_ns + at_rate(bytes, sim__costs.peer_bandwidth);
+        return costs->copy_ns + at_rate(bytes, costs->peer_bandwidth);
     if (from && to)
-        return sim__costs.copy_ns + at_rate(2 * bytes, sim__costs.device_bandwidth);
+        return costs->copy_ns + at_rate(2 * bytes, costs->device_bandwidth);
     if (pageable)
-        return sim__costs.copy_ns + at_rate(bytes, sim__costs.pageable_bandwidth);
-    return sim__costs.copy_ns + at_rate(bytes, to ? sim__costs.host_to_device_bandwidth
-                                                  : sim__costs.device_to_host_bandwidth);
+        return costs->copy_ns + at_rate(bytes, costs->pageable_bandwidth);
+    return costs->copy_ns + at_rate(bytes, to ? costs->host_to_device_bandwidth
+                                              : costs->device_to_host_bandwidth);
 }
 
-static uint64_t kernel_cost(const struct sim__kernel *kernel) {
-    uint64_t longest = sim__costs.kernel_ns;
-    const uint64_t moving = at_rate((double)kernel->bytes, sim__costs.device_bandwidth);
-    const uint64_t computing = at_rate((double)kernel->flops, sim__costs.compute_rate);
-    if (moving > longest)
-        longest = moving;
-    return computing > longest ? computing : longest;
+static uint64_t longest(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static uint64_t kernel_cost(const struct sim__costs *costs, const struct sim__kernel *kernel) {
+    const uint64_t moving = at_rate((double)kernel->bytes, costs->device_bandwidth);
+    const uint64_t computing =
+        longest(at_rate((double)kernel->flops, costs->fp32_rate),
+                at_rate((double)kernel->tensor_flops, costs->tensor_rate));
+    return longest(costs->kernel_ns, longest(moving, computing));
 }
 
-uint64_t sim__cost_operation(const struct sim__operation *operation) {
+uint64_t sim__cost_operation(const struct sim__operation *operation, enum sim__level level) {
+    const struct sim__costs *costs = &sim__costs[level];
     switch (operation->kind) {
-    case SIM__OPERATION_RECORD: return sim__costs.record_ns;
-    case SIM__OPERATION_WAIT: return sim__costs.wait_ns;
-    case SIM__OPERATION_COPY: return copy_cost(&operation->copy);
+    case SIM__OPERATION_RECORD: return costs->record_ns;
+    case SIM__OPERATION_WAIT: return costs->wait_ns;
+    case SIM__OPERATION_COPY: return copy_cost(costs, &operation->copy);
     case SIM__OPERATION_FILL:
-        return sim__costs.fill_ns +
+        return costs->fill_ns +
                at_rate((double)operation->fill.size * (double)operation->fill.rows,
-                       sim__costs.device_bandwidth);
-    case SIM__OPERATION_KERNEL: return kernel_cost(&operation->kernel);
-    case SIM__OPERATION_HOST_FUNCTION: return sim__costs.host_function_ns;
-    case SIM__OPERATION_VALUE: return sim__costs.value_ns;
+                       costs->device_bandwidth);
+    case SIM__OPERATION_KERNEL: return kernel_cost(costs, &operation->kernel);
+    case SIM__OPERATION_HOST_FUNCTION: return costs->host_function_ns;
+    case SIM__OPERATION_VALUE: return costs->value_ns;
     case SIM__OPERATION_INTERNAL: return 0;
     }
     return 0;

@@ -1,7 +1,9 @@
-// What calls and operations cost in virtual time, for the timed schedule. Constants only: measured
-// host time never enters the clock, so a run is the same on every machine.
+// What calls and operations cost in virtual time. Constants of the device profile only (profile.h):
+// measured host time never enters the clock, so a run is the same on every machine.
 //
-// The defaults are round figures of a current datacentre device; a profile replaces them.
+// Published figures span ranges, so there are three sets of costs. The typical ones decide what the
+// timed schedule does and make its clock; beside it run two more, which add up the low and the high
+// costs along the same run.
 #ifndef TIDEMARK_SIMULATOR_COST_H
 #define TIDEMARK_SIMULATOR_COST_H
 
@@ -11,18 +13,19 @@ struct sim__costs {
     // Host time of a call of each kind, up to where it submits or waits; the last is that of all
     // calls that are not counted.
     uint64_t call_ns[SIM_CALL_KIND_COUNT + 1];
-    // Per 2 MiB page that cudaMalloc takes or cudaFree gives back, besides.
-    uint64_t malloc_page_ns, free_page_ns;
+    // Besides, for each 2 MiB page that it takes or gives back.
+    uint64_t page_ns[SIM_CALL_KIND_COUNT + 1];
 
     // From the end of the call that submits it to the start of an operation that finds the device
     // idle; and from the end of one operation of a stream to the start of the next.
     uint64_t launch_latency_ns, operation_gap_ns;
 
-    // Operations. A kernel takes the longest of kernel_ns, its bytes over device_bandwidth and its
-    // flops over compute_rate; a copy within the device moves each byte twice.
+    // Operations. A kernel takes the longest of kernel_ns, its bytes over device_bandwidth, its
+    // flops over fp32_rate and its tensor flops over tensor_rate; a copy within the device moves
+    // each byte twice.
     uint64_t kernel_ns, copy_ns, fill_ns, record_ns, wait_ns, host_function_ns, value_ns;
     double device_bandwidth;         // bytes per ns (GB/s)
-    double compute_rate;             // flops per ns (GFLOP/s)
+    double fp32_rate, tensor_rate;   // flops per ns (GFLOP/s)
     double host_to_device_bandwidth; // bytes per ns, pinned memory
     double device_to_host_bandwidth;
     double pageable_bandwidth; // either way
@@ -34,14 +37,21 @@ struct sim__costs {
     uint32_t concurrent_kernels, copy_engines;
 };
 
-extern struct sim__costs sim__costs;
+enum sim__level { SIM__LOW, SIM__TYPICAL, SIM__HIGH, SIM__LEVEL_COUNT };
+
+// Of the profile in force.
+extern struct sim__costs sim__costs[SIM__LEVEL_COUNT];
 
 // The call's own time on the host's virtual clock; under another schedule than "timed" nothing.
 void sim__cost_call(enum sim_call call);
-// More of it, as known within the call: for PAGES of memory, for example.
-void sim__cost_spend(uint64_t ns);
+// More of it: for PAGES of memory that the call takes or gives back.
+void sim__cost_pages(enum sim_call call, uint64_t pages);
+// The host's virtual clock moves on, under any schedule.
+void sim__time_pass(uint64_t low_ns, uint64_t typical_ns, uint64_t high_ns);
+// Forgets pages; the machine starts.
+void sim__cost_reset(void);
 
 // How long OPERATION takes on the device.
-uint64_t sim__cost_operation(const struct sim__operation *operation);
+uint64_t sim__cost_operation(const struct sim__operation *operation, enum sim__level level);
 
 #endif

@@ -1,7 +1,9 @@
-// Questions about the devices, the thread's current device, peers. The figures describe an 80 GB
-// device of compute capability 8.0; total memory is what was configured.
+// Questions about the devices, the thread's current device, peers. What the device is comes from its
+// profile; total memory is what was configured. The rest is the same for all datacentre devices of
+// these years.
 #include "simulator/call.h"
 #include "simulator/engine.h"
+#include "simulator/profile.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +13,8 @@ static bool is_device(int device) {
 }
 
 static void properties_fill(struct cudaDeviceProp *properties, int device) {
+    const struct sim__profile *profile = sim__profile();
     *properties = (struct cudaDeviceProp){
-        .name = "Tidemark simulated device",
         .totalGlobalMem = sim__state.options.capacity_bytes,
         .sharedMemPerBlock = 48 << 10,
         .regsPerBlock = 65536,
@@ -22,25 +24,26 @@ static void properties_fill(struct cudaDeviceProp *properties, int device) {
         .maxThreadsDim = {1024, 1024, 64},
         .maxGridSize = {2147483647, 65535, 65535},
         .totalConstMem = 64 << 10,
-        .major = 8,
-        .minor = 0,
+        .major = profile->capability_major,
+        .minor = profile->capability_minor,
         .textureAlignment = 512,
-        .multiProcessorCount = 108,
+        .multiProcessorCount = (int)profile->multiprocessors,
         .canMapHostMemory = 1,
         .concurrentKernels = 1,
         .ECCEnabled = 1,
         .pciBusID = device + 1,
-        .asyncEngineCount = 3,
+        .asyncEngineCount = (int)profile->costs[SIM__TYPICAL].copy_engines,
         .unifiedAddressing = 1,
-        .memoryBusWidth = 5120,
-        .l2CacheSize = 40 << 20,
+        .memoryBusWidth = (int)profile->memory_bus_bits,
+        .l2CacheSize = (int)profile->l2_cache_bytes,
         .maxThreadsPerMultiProcessor = 2048,
         .streamPrioritiesSupported = 1,
-        .sharedMemPerMultiprocessor = 164 << 10,
+        .sharedMemPerMultiprocessor = profile->shared_memory_multiprocessor_bytes,
         .regsPerMultiprocessor = 65536,
-        .sharedMemPerBlockOptin = 163 << 10,
-        .maxBlocksPerMultiProcessor = 32,
+        .sharedMemPerBlockOptin = profile->shared_memory_block_bytes,
+        .maxBlocksPerMultiProcessor = (int)profile->blocks_multiprocessor,
     };
+    memcpy(properties->name, profile->name, sizeof properties->name);
     char uuid[32];
     snprintf(uuid, sizeof uuid, "tidemark-sim-%03d", device);
     memcpy(properties->uuid.bytes, uuid, sizeof properties->uuid.bytes);

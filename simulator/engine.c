@@ -285,6 +285,9 @@ static struct sim__position submit_gathered(struct sim__device *device, struct s
     struct sim__operation submitted = *operation;
     waits_attach(&submitted);
     submitted.earliest_ns = sim__state.now_ns + sim__state.stall_ns;
+    submitted.earliest_bounds =
+        (struct sim__bounds){sim__state.now_bounds.low_ns + sim__state.stall_ns,
+                             sim__state.now_bounds.high_ns + sim__state.stall_ns};
     sim__operation_keep(&submitted);
     *operation_at(stream, position.sequence) = submitted;
     ++stream->submitted;

@@ -56,7 +56,8 @@ struct sim__kernel {
     void (*body)(const void *argument);
     const void *argument; // the operation's own bytes
     size_t argument_size;
-    uint64_t bytes, flops; // what it moves and computes, for the timed schedule; 0: unknown
+    // What it moves and computes, for the timed schedule; 0: unknown.
+    uint64_t bytes, flops, tensor_flops;
 };
 
 // One of the two functions.
@@ -91,6 +92,7 @@ struct sim__operation {
     struct sim__position *waits; // all, if there are several
     struct sim__stream *waiters; // streams that are blocked by this operation
     uint64_t earliest_ns;        // virtual time before which it does not start
+    struct sim__bounds earliest_bounds;
     union {
         uint64_t event; // handle
         struct sim__copy copy;

@@ -30,6 +30,7 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "simulator/call.h"
+#include "simulator/cost.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -85,7 +86,7 @@ cudaError_t sim__fault_strike(enum sim_call call) {
             continue;
         ++rule->struck;
         if (rule->effect == EFFECT_DELAY)
-            sim__state.now_ns += rule->time_ns;
+            sim__time_pass(rule->time_ns, rule->time_ns, rule->time_ns);
         else if (rule->effect == EFFECT_STALL)
             sim__state.stall_ns += rule->time_ns;
         else if (error == cudaSuccess)

@@ -4,6 +4,7 @@
 
 #include "base/size.h"
 #include "simulator/call.h"
+#include "simulator/cost.h"
 #include "simulator/engine.h"
 #include "simulator/reading.h"
 
@@ -33,6 +34,7 @@ static cudaError_t host_alloc_locked(void **pointer, size_t size, unsigned int f
     host->device = sim__device_current()->index;
     sim__range_insert(&sim__state.host_ranges, &host->range);
     *pointer = bytes;
+    sim__cost_pages(SIM_CALL_HOST_ALLOC, base_round_up(size, SIM_PAGE_BYTES) / SIM_PAGE_BYTES);
     return cudaSuccess;
 }
 

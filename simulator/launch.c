@@ -62,6 +62,7 @@ cudaError_t sim_launch_kernel(cudaStream_t stream, const struct sim_kernel *laun
         .argument_size = launched->argument_size,
         .bytes = launched->bytes,
         .flops = launched->flops,
+        .tensor_flops = launched->tensor_flops,
     };
     cudaError_t error = sim__call_begin(SIM_CALL_LAUNCH);
     if (error == cudaSuccess)

@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "simulator/call.h"
+#include "simulator/cost.h"
 #include "simulator/engine.h"
 #include "simulator/reading.h"
 
@@ -41,6 +42,7 @@ static cudaError_t malloc_locked(void **pointer, uint64_t size) {
     sim__physical_map(device, segment->range.start, &segment->backing);
     sim__range_insert(&sim__state.segments, &segment->range);
     *pointer = (void *)(uintptr_t)segment->range.start;
+    sim__cost_pages(SIM_CALL_MALLOC, backing.size / SIM_PAGE_BYTES);
     return cudaSuccess;
 }
 
@@ -81,6 +83,7 @@ static cudaError_t free_locked(void *pointer) {
     if (segment == NULL || segment->range.start != (uint64_t)(uintptr_t)pointer)
         return cudaErrorInvalidValue;
     struct sim__device *device = &sim__state.devices[segment->device];
+    sim__cost_pages(SIM_CALL_FREE, segment->backing.size / SIM_PAGE_BYTES);
     if (sim__reading_other[SIM__READING_FREE]) {
         segment_free_later(segment);
         return cudaSuccess;

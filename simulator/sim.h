@@ -108,6 +108,25 @@ enum base_status sim_schedule(const char *text) BASE_MUST_USE;
 // that did work. Starts at 0 with the machine.
 uint64_t sim_time_ns(void);
 
+// The device that is simulated: a profile's name (h200, a100-80gb) or the path of a file
+// (docs/cost-model.md). It gives the costs, from now on; what cudaGetDeviceProperties says; and the
+// capacity of a sim_configure that gives none. TIDEMARK_SIM_PROFILE for programs that do not call
+// this; NULL: the device of no maker that there is at first. BASE_INVALID_VALUE, or BASE_FORMAT with
+// file, line and what would be right; the former profile stays.
+enum base_status sim_profile(const char *name_or_path) BASE_MUST_USE;
+
+// Modelled times are no more exact than the published figures they come from: beside the typical
+// time stand those with the low and with the high figures.
+struct sim_interval {
+    uint64_t low_ns, typical_ns, high_ns;
+};
+// Virtual time. Low and high belong to the run as it went: what they would have changed about the
+// order of things is not in them.
+struct sim_interval sim_time_interval(void);
+// Host time of the calls counted since sim_configure, without what they waited for. A model under
+// any schedule, whatever the calls took here.
+struct sim_interval sim_call_time(void);
+
 // For a loop that watches memory which the device writes, instead of asking by a query: lets at
 // least one operation run in the end, as repeated queries do.
 void sim_progress(void);
@@ -129,6 +148,16 @@ void sim_progress(void);
 // BASE_INVALID_VALUE names what is wrong.
 enum base_status sim_reading(const char *name, const char *value) BASE_MUST_USE;
 const char *sim_reading_value(const char *name); // NULL if there is no such reading
+
+// Makes the interleaving of host threads reproducible: one thread runs at a time, and the next is
+// drawn from SEED at CUDA calls and at the locks, conditions, starts and joins of base/thread.h. To
+// be called while the program has one thread; threads must be started by base_thread_start. A
+// thread that waits by other means (a loop that watches memory) must call base_thread_yield in the
+// loop, or it waits for ever. When every thread waits for another one, the program ends with a line
+// that names the seed. sim_serialize_end goes back to threads as they come, when all others have
+// ended. TIDEMARK_SIM_SERIALIZE=SEED: from the first CUDA call on.
+void sim_serialize(uint64_t seed);
+void sim_serialize_end(void);
 
 // The CUDA calls that can be made to fail and that are counted, by kind.
 enum sim_call {
@@ -189,6 +218,7 @@ struct sim_kernel {
     size_t argument_size;
     uint64_t bytes; // read and written in device memory
     uint64_t flops;
+    uint64_t tensor_flops; // those that tensor cores do, 16-bit, besides
 };
 cudaError_t sim_launch_kernel(cudaStream_t stream, const struct sim_kernel *kernel);
 

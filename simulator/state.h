@@ -35,6 +35,11 @@ struct sim__observation {
     uint32_t edge_first, edge_count, edge_size;
 };
 
+// What stands beside a typical virtual time: the same time with the low and the high costs (cost.h).
+struct sim__bounds {
+    uint64_t low_ns, high_ns;
+};
+
 // What the schedule in force keeps of a stream.
 struct sim__stream_schedule {
     bool offered;                     // eager: it stands in the queue
@@ -48,6 +53,7 @@ struct sim__stream_schedule {
     bool started;                     // timed: its first operation is under way
     uint64_t ready_ns;                // timed: when its first operation became ready
     uint64_t start_ns, end_ns;        // of the operation that runs, or ran last
+    struct sim__bounds ready_bounds, end_bounds; // timed
 };
 
 struct sim__stream {
@@ -128,6 +134,7 @@ struct sim__state {
     // Virtual time of the host. Under "timed" the calls' and operations' costs make it; else each
     // operation that does work adds a microsecond.
     uint64_t now_ns;
+    struct sim__bounds now_bounds; // only under "timed"
     uint64_t stall_ns; // what a planned fault adds to the start of the call's operations
     struct sim_options options;
     struct sim__device devices[SIM_DEVICE_COUNT_MAX];

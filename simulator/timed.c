@@ -7,6 +7,9 @@
 // priority of the stream, then by age. What an operation does, it does at its end, and ends come in
 // order of time; nothing runs that would end after the host's time.
 //
+// Beside each time go two bounds: what it would be with the low and the high costs, had everything
+// come in the same order (cost.h).
+//
 // Not modelled: kernels that share bandwidth slow each other down; a kernel's share of the device.
 #include "simulator/cost.h"
 #include "simulator/engine.h"
@@ -52,6 +55,7 @@ static struct resource_state {
 } resources[SIM_DEVICE_COUNT_MAX][RESOURCE_COUNT];
 
 static uint64_t event_ns;            // when what is being processed happens
+static struct sim__bounds event_bounds;
 static struct sim__stream *in_turn;  // whose first operation is at its end
 static uint64_t polled_ns;           // when a query last said "not ready"
 
@@ -102,7 +106,7 @@ static enum resource resource_of(const struct sim__operation *operation) {
     if (operation->kind != SIM__OPERATION_COPY)
         return RESOURCE_NONE;
     const struct sim__copy *copy = &operation->copy;
-    const uint32_t engines = sim__costs.copy_engines;
+    const uint32_t engines = sim__costs[SIM__TYPICAL].copy_engines;
     if (copy->peer)
         return engines >= 3   ? RESOURCE_PEER
                : engines == 2 ? RESOURCE_TO_HOST
@@ -116,7 +120,7 @@ static enum resource resource_of(const struct sim__operation *operation) {
 
 static uint32_t resource_size(enum resource resource) {
     return resource == RESOURCE_NONE      ? UINT32_MAX
-           : resource == RESOURCE_KERNELS ? sim__costs.concurrent_kernels
+           : resource == RESOURCE_KERNELS ? sim__costs[SIM__TYPICAL].concurrent_kernels
                                           : 1;
 }
 
@@ -124,26 +128,54 @@ static struct resource_state *resource_state(const struct sim__stream *stream) {
     return &resources[stream->device][stream->schedule.resource];
 }
 
-static void start(struct sim__stream *stream, uint64_t start_ns) {
+static uint64_t latest(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static struct sim__bounds bounds_latest(struct sim__bounds a, struct sim__bounds b) {
+    return (struct sim__bounds){latest(a.low_ns, b.low_ns), latest(a.high_ns, b.high_ns)};
+}
+
+static void now_move(uint64_t ns, struct sim__bounds bounds) {
+    sim__state.now_ns = latest(sim__state.now_ns, ns);
+    sim__state.now_bounds = bounds_latest(sim__state.now_bounds, bounds);
+}
+
+static void event_is_now(void) {
+    event_ns = sim__state.now_ns;
+    event_bounds = sim__state.now_bounds;
+}
+
+static void start(struct sim__stream *stream, uint64_t start_ns, struct sim__bounds start_bounds) {
+    const struct sim__operation *first = sim__engine_first(stream);
     ++resource_state(stream)->busy;
     stream->schedule.started = true;
     stream->schedule.start_ns = start_ns;
-    stream->schedule.end_ns = start_ns + sim__cost_operation(sim__engine_first(stream));
+    stream->schedule.end_ns = start_ns + sim__cost_operation(first, SIM__TYPICAL);
+    stream->schedule.end_bounds = (struct sim__bounds){
+        start_bounds.low_ns + sim__cost_operation(first, SIM__LOW),
+        start_bounds.high_ns + sim__cost_operation(first, SIM__HIGH),
+    };
     heap_add(&running, stream);
 }
 
-static uint64_t latest(uint64_t a, uint64_t b) { return a > b ? a : b; }
+// When an operation is ready that was submitted at EARLIEST and that nothing keeps since EVENT.
+static uint64_t ready_at(enum sim__level level, uint64_t earliest, uint64_t event) {
+    return latest(earliest + sim__costs[level].launch_latency_ns,
+                  latest(event, earliest) + sim__costs[level].operation_gap_ns);
+}
 
 static void offer(struct sim__stream *stream) {
     const struct sim__operation *first = sim__engine_first(stream);
-    const uint64_t idle_ns = first->earliest_ns + sim__costs.launch_latency_ns;
-    const uint64_t busy_ns = latest(event_ns, first->earliest_ns) + sim__costs.operation_gap_ns;
-    stream->schedule.ready_ns = latest(idle_ns, busy_ns);
+    const struct sim__bounds earliest = first->earliest_bounds;
+    stream->schedule.ready_ns = ready_at(SIM__TYPICAL, first->earliest_ns, event_ns);
+    stream->schedule.ready_bounds = (struct sim__bounds){
+        ready_at(SIM__LOW, earliest.low_ns, event_bounds.low_ns),
+        ready_at(SIM__HIGH, earliest.high_ns, event_bounds.high_ns),
+    };
     stream->schedule.resource = (uint8_t)resource_of(first);
     stream->schedule.started = false;
     struct resource_state *state = resource_state(stream);
     if (state->busy < resource_size(stream->schedule.resource))
-        start(stream, stream->schedule.ready_ns);
+        start(stream, stream->schedule.ready_ns, stream->schedule.ready_bounds);
     else
         heap_add(&state->queue, stream);
 }
@@ -156,7 +188,8 @@ static void resource_leave(struct sim__stream *stream) {
         return;
     struct sim__stream *next = state->queue.streams[0];
     heap_remove(&state->queue, next);
-    start(next, latest(event_ns, next->schedule.ready_ns));
+    start(next, latest(event_ns, next->schedule.ready_ns),
+          bounds_latest(event_bounds, next->schedule.ready_bounds));
 }
 
 // Runs out of turn and takes no time, or is held: as if it had not been offered.
@@ -165,7 +198,7 @@ static void withdraw(struct sim__stream *stream) {
         in_turn = NULL;
         return;
     }
-    event_ns = sim__state.now_ns;
+    event_is_now();
     if (stream->schedule.heap_place > 0 && stream->schedule.started) {
         heap_remove(&running, stream);
         resource_leave(stream);
@@ -174,6 +207,7 @@ static void withdraw(struct sim__stream *stream) {
     }
     stream->schedule.start_ns = sim__state.now_ns;
     stream->schedule.end_ns = sim__state.now_ns;
+    stream->schedule.end_bounds = sim__state.now_bounds;
 }
 
 // The first end of all.
@@ -181,6 +215,7 @@ static void advance(void) {
     struct sim__stream *stream = running.streams[0];
     heap_remove(&running, stream);
     event_ns = stream->schedule.end_ns;
+    event_bounds = stream->schedule.end_bounds;
     resource_leave(stream);
     in_turn = stream;
     sim__engine_run_first(stream);
@@ -189,9 +224,11 @@ static void advance(void) {
 static void point(void) {
     while (running.count > 0 && running.streams[0]->schedule.end_ns <= sim__state.now_ns)
         advance();
-    event_ns = sim__state.now_ns;
+    event_is_now();
 }
 
+// The bounds wait for POSITION alone, which is the last that its stream ran; the clock went through
+// all that ended before.
 static void force(struct sim__position position) {
     while (!sim__position_complete(position)) {
         if (running.count > 0) {
@@ -201,14 +238,15 @@ static void force(struct sim__position position) {
             sim__engine_run_goal(position); // what is left is held, or runs in another thread
         }
     }
-    event_ns = sim__state.now_ns;
+    now_move(sim__state.now_ns, position.stream->schedule.end_bounds);
+    event_is_now();
 }
 
 // The query's own cost moves the clock; if queries cost nothing, to the next end.
 static void poll(struct sim__position position) {
     (void)position;
     if (polled_ns == sim__state.now_ns && running.count > 0) {
-        sim__state.now_ns = latest(sim__state.now_ns, running.streams[0]->schedule.end_ns);
+        now_move(running.streams[0]->schedule.end_ns, running.streams[0]->schedule.end_bounds);
         point();
     }
     polled_ns = sim__state.now_ns;
@@ -222,7 +260,8 @@ static void reset(void) {
             resources[i][j].queue.count = 0;
             resources[i][j].queue.is_above = queues_first;
         }
-    event_ns = sim__state.now_ns;
+    sim__state.now_bounds = (struct sim__bounds){sim__state.now_ns, sim__state.now_ns};
+    event_is_now();
     polled_ns = UINT64_MAX;
     in_turn = NULL;
 }

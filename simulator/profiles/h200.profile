@@ -1,0 +1,60 @@
+# NVIDIA H200 SXM, 141 GB of HBM3e, behind PCIe 5. docs/cost-model.md says how a profile is written
+# and what each figure does. "estimate" marks what nobody published, as far as we know.
+
+name                          NVIDIA H200              | its name to nvidia-smi (cuda-samples issue 311)
+capability                    9.0                      | CUDA C++ Programming Guide, compute capabilities
+capacity                      143771MiB                | nvidia-smi (cuda-samples issue 311)
+multiprocessors               132                      | NVIDIA H100 architecture paper, SXM5
+memory_bus_bits               6144                     | six stacks of HBM3e, 1024 bits each
+l2_cache                      50MiB                    | NVIDIA H100 architecture paper
+shared_memory_multiprocessor  228KiB                   | CUDA C++ Programming Guide, capability 9.0
+shared_memory_block           227KiB                   | CUDA C++ Programming Guide, capability 9.0
+blocks_multiprocessor         32                       | CUDA C++ Programming Guide, capability 9.0
+concurrent_kernels            128                      | CUDA C++ Programming Guide, capability 9.0: resident grids
+copy_engines                  3                        | asyncEngineCount of H100-class devices
+
+# Host time of a call, up to where it submits or waits.
+call.cudaLaunchKernel         4.2    5      10.4   us  | NVIDIA forum topic 196616: 5 warm; ryujaehun/pytorch-gpu-benchmark 6, profiled: least 4.2, mean 10.4
+call.cudaLaunchHostFunc       4.2    5      10.4   us  | estimate: as a launch
+call.cudaMemcpy               3.4    5      10.4   us  | ryujaehun/pytorch-gpu-benchmark 6, profiled: least 3.4; above, estimate: as a launch
+call.cudaMemset               3.4    5      10.4   us  | estimate: as cudaMemcpy
+call.cudaEventCreate          0.22   0.33   0.78   us  | Harris cuda_event_benchmark, RTX 4090: 0.22 without and 0.33 with timing; V100: 0.78
+call.cudaEventDestroy         0.1    0.2    0.78   us  | estimate: at most as cudaEventCreate
+call.cudaEventRecord          0.175  0.24   2.5    us  | Harris cuda_event_benchmark: RTX 4090 0.175, V100 0.24 without timing, 2.5 with
+call.cudaEventQuery           0.1    0.1    1      us  | Harris cuda_event_benchmark: RTX 4090 0.1, V100 1
+call.cudaEventSynchronize     0.5    1      1      us  | estimate: as cudaStreamSynchronize
+call.cudaStreamWaitEvent      0.115  0.115  0.26   us  | Harris cuda_event_benchmark: RTX 4090 0.115, V100 0.26
+call.cudaStreamCreate         1      5      20     us  | estimate
+call.cudaStreamDestroy        1      5      20     us  | estimate
+call.cudaStreamSynchronize    0.5    1      1      us  | idle stream, unverified; TornadoVM: context 0.5
+call.cudaStreamQuery          0.1    0.1    1      us  | estimate: as cudaEventQuery
+call.cudaDeviceSynchronize    0.5    0.5    1      us  | TornadoVM: 0.5
+call.cudaMalloc               4.5    50     132    us  | Cytnx PR 850: 14 with launch and free; University of Virginia: 50 up to 512 KB; GB10, CUDA 13: 132 for 1 MB
+call.cudaFree                 4.5    30     65     us  | Cytnx PR 850: 14 with launch and malloc; above, estimate (1.1 ms in an ingero trace has the waiting in it)
+call.cudaMemGetInfo           6.7    9      12.5   us  | sglang issue 25225: H20 about 9, B300 6.7 to 12.5
+call.cudaHostAlloc            100    500    2300   us  | University of Virginia: 2300 up to 1 MB on an old device; below, estimate
+call.cudaFreeHost             50     200    1000   us  | estimate
+call.other                    0.25   0.3    0.55   us  | cudaGetDevice, cudaSetDevice in ryujaehun/pytorch-gpu-benchmark 6
+
+# Besides, for each 2 MiB page that the call takes or gives back.
+page.cudaMalloc               1      30     111    us  | GB10, CUDA 13: 111 from 16 to 64 MB; 1 GiB in and out of a pool without threshold 31.2 ms, halved; low: estimate
+page.cudaFree                 1      30     111    us  | estimate: as cudaMalloc
+page.cudaHostAlloc            50     100    229    us  | University of Virginia: 61 ms for 512 MB on an old device; below, estimate
+
+# Device.
+launch_latency                2.6    2.6    5      us  | makslevental/persistent_kernel, driver 510: least 2.6; high: estimate
+operation_gap                 0.5    1      1.5    us  | unverified: 1.5 between nodes of a graph; below, estimate
+kernel                        1.5    2      3      us  | estimate: an empty kernel
+copy                          2.25   2.8    2.95   us  | p2pBandwidthLatencyTest on A100, nccl-tests issue 100
+fill                          1      1.5    3      us  | estimate
+record                        0.05   0.1    0.5    us  | estimate
+wait                          0.05   0.1    0.5    us  | estimate
+host_function                 5      10     50     us  | estimate: way to the host and back
+value                         0.2    0.5    1      us  | estimate
+device_bandwidth              3690   4300   4800   GB/s | peak: datasheet; typical: device copy on one H200, driver 580; low: the share of peak that H100 reaches in nccl issue 1264
+fp32_rate                     47     54     67     TFLOP/s | peak: datasheet; typical 0.8, low 0.7 of it: estimate
+tensor_rate                   769    790    894    TFLOP/s | bf16 matrices of 8192 on one H200, driver 580: 769 to 798, on zeros 894 (datasheet 989)
+host_to_device_bandwidth      50     53     55     GB/s | PCIe 5 x16, pinned: unverified
+device_to_host_bandwidth      50     53     55     GB/s | PCIe 5 x16, pinned: unverified; 52.8 on H100, nvbandwidth issue 24
+pageable_bandwidth            6      9      12     GB/s | unverified
+peer_bandwidth                371    376    450    GB/s | H100 over NVLink 4, nccl issue 1264; high: datasheet, one direction
