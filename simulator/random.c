@@ -65,6 +65,7 @@ static struct {
     uint64_t change_gap; // steps between changes, on average; 0: none
     uint64_t change_in;
     uint64_t submission_count;
+    uint32_t drawn_count; // streams
     uint32_t polls_idle;
 
     struct sim__stream **heap; // what is ready, by key
@@ -101,6 +102,7 @@ static void reset(void) {
                            : base_random_log_between(&state.random, 1, CHANGE_GAP_MAX);
     change_plan();
     state.submission_count = 0;
+    state.drawn_count = 0;
     state.polls_idle = 0;
     state.count = 0;
 }
@@ -108,8 +110,10 @@ static void reset(void) {
 // --- Ranks ---
 
 // A number that belongs to the stream and to how often it drew; mirrored seeds get its complement.
+// The stream counts by its first use under this schedule, so that a seed means the same order in a
+// process that has run other things before.
 static uint64_t draw(const struct sim__stream *stream, uint64_t what) {
-    uint64_t x = state.base * 0x9e3779b97f4a7c15u + stream->number * 0xd1b54a32d192ed03u +
+    uint64_t x = state.base * 0x9e3779b97f4a7c15u + stream->schedule.ordinal * 0xd1b54a32d192ed03u +
                  stream->schedule.draw_count * 0x8cb92ba72f3d8dd7u + what;
     x = (x ^ x >> 32) * 0xd6e8feb86659fd93u;
     x = (x ^ x >> 32) * 0xd6e8feb86659fd93u;
@@ -118,7 +122,8 @@ static uint64_t draw(const struct sim__stream *stream, uint64_t what) {
 }
 
 static void stream_draw(struct sim__stream *stream) {
-    stream->schedule.is_drawn = true;
+    if (stream->schedule.ordinal == 0)
+        stream->schedule.ordinal = ++state.drawn_count;
     ++stream->schedule.draw_count;
     stream->schedule.prompt = (double)draw(stream, 1) < state.prompt_chance * 0x1p64;
     if (state.newest_first)
@@ -164,7 +169,7 @@ static void sift_down(uint32_t at, struct sim__stream *stream) {
 
 static void offer(struct sim__stream *stream) {
     BASE_CHECK_EQ(stream->schedule.heap_place, 0);
-    if (!stream->schedule.is_drawn)
+    if (stream->schedule.ordinal == 0)
         stream_draw(stream);
     if (state.count == state.size) {
         state.size = state.size == 0 ? 64 : 2 * state.size;
@@ -190,7 +195,7 @@ static void withdraw(struct sim__stream *stream) {
 }
 
 static void submitted(struct sim__stream *stream) {
-    if (!stream->schedule.is_drawn)
+    if (stream->schedule.ordinal == 0)
         stream_draw(stream);
     if (!state.newest_first)
         return;

@@ -45,7 +45,7 @@ struct sim__stream_schedule {
     bool offered;                     // eager: it stands in the queue
     struct sim__stream *next_offered; // eager
     uint32_t heap_place;              // random, timed: 1 + index in a heap, 0 outside
-    bool is_drawn;                    // random: key and prompt were drawn
+    uint32_t ordinal;                 // random: 1, 2 ... by first use; 0: nothing was drawn
     bool prompt;                      // random: its work runs at once
     uint32_t draw_count;              // random
     uint64_t key;                     // random
