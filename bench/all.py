@@ -5,8 +5,11 @@
 
 import os
 import sys
+import tempfile
 
-from bench import runner
+from bench import runner, summary
+
+SPEED_EVENT_COUNT = 1000000
 
 
 def parse(argv):
@@ -14,7 +17,7 @@ def parse(argv):
         prog="all",
         allow_abbrev=False,
         description="Replays every bundled trace under allocator configurations, measures host "
-        "cost, and writes the report.",
+        "cost and replay speed, and writes the report.",
         epilog="Without --config: those of //bench:replay, six of them.",
     )
     parser.add_argument(
@@ -37,10 +40,18 @@ def parse(argv):
     return parser.parse_args(argv)
 
 
+def measure_replay_speed(run, tools, shared, seed):
+    with tempfile.TemporaryDirectory(prefix="tidemark-all-") as folder:
+        path = os.path.join(folder, f"made_{SPEED_EVENT_COUNT}.tmt")
+        run.run([tools.make, "--events", str(SPEED_EVENT_COUNT), "--seed", seed, path])
+        run.run([tools.replay_speed] + shared + [path])
+
+
 def job(run, argv, tools=None):
     options = parse(argv)
     tools = tools or runner.Tools()
-    with runner.ResultFolder(options.out) as folder:
+
+    def steps(folder):
         shared = ["--out", folder, "--seed", options.seed] + (["--quick"] if options.quick else [])
         replay = [tools.replay] + shared
         for config in options.config or []:
@@ -48,17 +59,15 @@ def job(run, argv, tools=None):
         if options.capacity:
             replay += ["--capacity", options.capacity]
         # The replays come first: they are the ones that can refuse an option.
-        runner.step(1, 3, f"replay of {len(tools.traces)} bundled traces")
+        runner.step(1, 4, f"replay of {len(tools.traces)} bundled traces under allocator settings")
         run.run(replay + tools.traces)
-        runner.step(2, 3, "host cost of an allocation and its free")
+        runner.step(2, 4, "host cost of an allocation and its free")
         run.run([tools.host_cost] + shared)
-        runner.step(3, 3, "report")
-        runner.write_page(run, tools, folder, options.quick)
-        replays = runner.benchmarks(os.path.join(folder, "replay.json"))
-        host_costs = runner.benchmarks(os.path.join(folder, "host_cost.json"))
-        for line in runner.replay_summary(replays) + runner.host_cost_summary(host_costs):
-            print(line)
-        runner.print_paths(folder)
+        runner.step(3, 4, f"replay speed over {SPEED_EVENT_COUNT:,} allocations and frees")
+        measure_replay_speed(run, tools, shared, options.seed)
+        runner.step(4, 4, "report")
+
+    runner.measure(run, tools, options.out, options.quick, steps, summary.all_lines)
 
 
 if __name__ == "__main__":

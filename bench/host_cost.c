@@ -271,7 +271,7 @@ static enum base_status results_save(const struct bench_results *results, const 
         snprintf(path, sizeof path, "%s/%s", folder, file_names[i]);
         const enum base_status status = bench_results_write_some(results, prefixes[i], path);
         if (status != BASE_OK) return status;
-        if (access(path, F_OK) == 0) printf("%s\n", path);
+        if (access(path, F_OK) == 0) printf("Results: %s\n", path);
     }
     return BASE_OK;
 }
@@ -335,7 +335,8 @@ int main(int argc, char **argv) {
     base_interrupt_install();
     enum base_status status = BASE_OK;
     char *folder = NULL;
-    if (common.out != NULL) status = bench_result_folder_make(common.out, file_names, &folder);
+    if (common.out != NULL)
+        status = bench_result_folder_make(program.name, common.out, file_names, &folder);
     int cpu = -1;
     if (status == BASE_OK && bench_pin_thread(0, &cpu) != BASE_OK)
         fprintf(stderr, "host_cost: %s\n", base_status_message());

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-from bench import runner
+from bench import runner, summary
 
 RATIO_LIMIT = 8.0
 MEMORY_SHARE = 0.5
@@ -86,7 +86,7 @@ def compare(tool, path, rounds):
     our_peak, their_peak = (max(one["peak_bytes"] for one in many) for many in (ours, theirs))
     limit = int(size * MEMORY_SHARE) + MEMORY_EXTRA
     ratio = their_s / our_s
-    text = runner.size_text
+    text = summary.size_text
     print(f"{path}: {text(size)}, {ours[0]['events']} events")
     for name, seconds, peak in (
         ("tidemark", our_s, our_peak),

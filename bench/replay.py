@@ -2,54 +2,61 @@
 
     bazel run //bench:replay -- FILE...
 
-Options are those of the C program, which checks them and prints the ranking; this program gives it
-a result folder and shows the page at the end.
+Options are those of the C program, which checks them and prints the rankings; this program gives it
+a result folder, makes the page and says which setting to run.
 """
 
 import os
 import subprocess
 import sys
 
-from bench import runner
+from bench import runner, summary
+
+NOTE_LEFT_OUT = "Some of the files given cannot be replayed and are left out."
 
 
-def split_out(argv):
-    """The value of --out, and the other arguments unchanged."""
-    out, rest, i = None, [], 0
-    while i < len(argv):
-        if argv[i] == "--out":
-            if i + 1 == len(argv):
-                raise runner.Stop(2, "option '--out' requires an argument\nTry 'replay --help'")
-            out, i = argv[i + 1], i + 1
-        elif argv[i].startswith("--out="):
-            out = argv[i][len("--out=") :]
-        elif argv[i] == "--":
-            rest += argv[i:]
-            break
+def names(word, option):
+    """Whether WORD names OPTION as the C program understands it: whole or abbreviated."""
+    name = word.split("=", 1)[0]
+    return len(name) > len("--") and option.startswith(name)
+
+
+def split_option(argv, option):
+    """The value of a long option, and the other arguments unchanged."""
+    value, rest, words = None, [], iter(argv)
+    for word in words:
+        if word == "--":
+            rest += [word, *words]
+        elif not names(word, option):
+            rest.append(word)
+        elif "=" in word:
+            value = word.split("=", 1)[1]
         else:
-            rest.append(argv[i])
-        i += 1
-    return out, rest
+            value = next(words, None)
+            if value is None:
+                message = f"option '{option}' requires an argument\nTry 'replay --help'"
+                raise runner.Stop(2, message)
+    return value, rest
 
 
 def job(run, argv, tools=None):
     tools = tools or runner.Tools()
-    out, rest = split_out(argv)
+    out, rest = split_option(argv, "--out")
     if any(word in ("--help", "--usage") for word in rest) or not rest:
         raise runner.Stop(subprocess.call([tools.replay] + rest))
-    with runner.ResultFolder(out) as folder:
-        failure = None
+    # The rankings as JSON are for a program, which gets nothing else.
+    json_wanted = split_option(rest, "--format")[0] == "json"
+
+    def steps(folder):
         try:
             run.run([tools.replay, "--out", folder] + rest, show=True)
         except runner.Stop as stop:
-            # One file of several could not be read: the others get their page all the same.
-            if run.caught is not None or not os.path.exists(os.path.join(folder, "replay.json")):
-                raise
-            failure = stop
-        runner.write_page(run, tools, folder, "--quick" in rest)
-        runner.print_paths(folder)
-    if failure:
-        raise failure
+            if stop.status == 2:
+                stop.note = NOTE_LEFT_OUT
+            raise
+
+    quick = any(names(word, "--quick") for word in rest)
+    runner.measure(run, tools, out, quick, steps, None if json_wanted else summary.replay_lines)
 
 
 if __name__ == "__main__":

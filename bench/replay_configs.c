@@ -5,7 +5,7 @@
 
 const struct base_config *bench_replay_configs_default(int *count) {
     static const struct base_config configs[] = {
-        {"default", ""},
+        {BENCH_REPLAY_DEFAULT_NAME, ""},
         {"split128", "max_split_size_mb:128"},
         {"round4", "roundup_power2_divisions:4"},
         {"large64", "large_segment_size_mb:64"},

@@ -7,6 +7,11 @@
 
 #define BENCH_REPLAY_COLLECTION_LIMIT 1.1 // of the default configuration's peak reserved
 
+// The setting that another has to beat.
+#define BENCH_REPLAY_DEFAULT_NAME "default"
+// The recording's own, where it has none of the names that are compared.
+#define BENCH_REPLAY_RECORDED_NAME "recorded"
+
 // What is compared when the user names nothing: the default and one change each.
 const struct base_config *bench_replay_configs_default(int *count);
 

@@ -3,6 +3,7 @@
 #ifndef TIDEMARK_BENCH_REPLAY_OUTCOME_H
 #define TIDEMARK_BENCH_REPLAY_OUTCOME_H
 
+#include "base/options.h"
 #include "bench/context.h"
 #include "bench/replay_run.h"
 
@@ -14,7 +15,7 @@ struct bench_replay_outcome {
     bool rules_assumed;
     char *config_name, *config;
     bool recorded;
-    bool is_baseline; // not the caching allocator: shown for comparison, not a setting to choose
+    bool is_limit; // without a cache: shows what is possible, no setting to choose
     struct bench_replay_limits limits;
     struct workload_replay_result result;
     double ns_per_event; // of the timed pass; negative: not measured
@@ -33,13 +34,18 @@ enum base_status bench_replay_outcome_add(struct bench_replay_outcomes *outcomes
 void bench_replay_outcome_drop(struct bench_replay_outcomes *outcomes);
 void bench_replay_outcomes_deinit(struct bench_replay_outcomes *outcomes);
 
-// Best first, baselines behind all: those that did not run out of memory, then the least peak
-// reserved, the fewest device calls, the name.
+// Whether a request was not served, be it one that failed in the recording as well: its peak lacks
+// what was not served.
+bool bench_replay_failed(const struct workload_replay_result *result);
+
+// Best first: reports/ranking.py states the rule, and bench/replay_tool_test.py compares the two.
 void bench_replay_rank(struct bench_replay_outcome *outcomes, size_t count);
 
 // Peak reserved over peak allocated; 0 if nothing was allocated.
 double bench_replay_overhead(const struct workload_replay_result *result);
 
+// What the names of settings stand for, before the first table.
+void bench_replay_print_settings(FILE *stream, const struct base_config *configs, int count);
 // The ranking of one trace: COUNT outcomes, ranked.
 void bench_replay_print_table(FILE *stream, const struct bench_replay_outcome *outcomes,
                               size_t count);

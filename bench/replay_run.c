@@ -25,6 +25,12 @@ struct bench_replay_limits bench_replay_limits_of(const struct trace *trace, uin
     return limits;
 }
 
+uint64_t bench_replay_limit_bytes(const struct bench_replay_limits *limits) {
+    if (limits->fraction > 0 && limits->fraction < 1)
+        return (uint64_t)llround(limits->fraction * (double)limits->capacity_bytes);
+    return limits->capacity_known ? limits->capacity_bytes : 0;
+}
+
 bool bench_replay_config_caches(const char *config) {
     return strncmp(config, allocator_key, strlen(allocator_key)) != 0 ||
            strncmp(config + strlen(allocator_key), "caching", strlen("caching")) == 0;
@@ -36,10 +42,9 @@ static enum base_status configure_device(const struct bench_replay_setup *setup)
     uint64_t capacity = limits->capacity_bytes;
     // Another allocator than the caching one knows no fraction: its device is as small as its
     // share.
-    if (limits->fraction > 0 && !bench_replay_config_caches(setup->config)) {
-        capacity = (uint64_t)llround(limits->fraction * (double)capacity);
-        if (capacity < SIM_PAGE_BYTES) capacity = SIM_PAGE_BYTES;
-    }
+    const uint64_t limit_bytes = bench_replay_limit_bytes(limits);
+    if (limit_bytes != 0 && !bench_replay_config_caches(setup->config))
+        capacity = limit_bytes > SIM_PAGE_BYTES ? limit_bytes : SIM_PAGE_BYTES;
     return sim_configure(&(struct sim_options){.device_count = 1,
                                                .capacity_bytes = capacity,
                                                .numerics = SIM_NUMERICS_OFF,

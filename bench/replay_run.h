@@ -27,6 +27,9 @@ struct bench_replay_limits {
 struct bench_replay_limits bench_replay_limits_of(const struct trace *trace, uint64_t capacity,
                                                   double fraction);
 
+// What the process may reserve: the capacity, or its fraction of it. 0: no limit.
+uint64_t bench_replay_limit_bytes(const struct bench_replay_limits *limits);
+
 // Whether a configuration is one of the caching allocator.
 bool bench_replay_config_caches(const char *config);
 

@@ -203,8 +203,9 @@ static enum base_status run_file(const char *path, const struct base_common *com
 static enum base_status run(const struct base_common *common) {
     static const char *const file_names[] = {"replay_speed.json", NULL};
     char *folder = NULL;
-    enum base_status status =
-        common->out == NULL ? BASE_OK : bench_result_folder_make(common->out, file_names, &folder);
+    enum base_status status = BASE_OK;
+    if (common->out != NULL)
+        status = bench_result_folder_make(program.name, common->out, file_names, &folder);
     if (status != BASE_OK) return status;
     int cpu = -1;
     if (bench_pin_thread(0, &cpu) != BASE_OK)

@@ -2,96 +2,169 @@
 #include "bench/replay_outcome.h"
 
 #include "base/size.h"
+#include "bench/replay_configs.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
 
-static void print_head(FILE *stream, const struct bench_replay_outcome *first) {
-    char capacity[BASE_SIZE_TEXT] = "unlimited", requested[BASE_SIZE_TEXT];
-    if (first->limits.capacity_known)
-        (void)base_size_format(first->limits.capacity_bytes, capacity);
-    fprintf(stream,
-            "%s: %llu allocations and frees, peak requested %s, device memory %s, rules of PyTorch "
-            "%s%s\n",
-            first->trace, (unsigned long long)first->result.event_count,
-            base_size_format(first->result.peak_requested_bytes, requested), capacity, first->rules,
-            first->rules_assumed ? " (assumed)" : "");
+#define COUNT_TEXT 32
+#define DASH "-"
+
+// 15495 -> "15,495"
+static const char *count_format(uint64_t value, char text[COUNT_TEXT]) {
+    char digits[COUNT_TEXT];
+    const int length = snprintf(digits, sizeof digits, "%" PRIu64, value);
+    char *end = text;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0) *end++ = ',';
+        *end++ = digits[i];
+    }
+    *end = 0;
+    return text;
 }
 
-// What was set: the text, and the limit where there is one.
-static void setting_text(const struct bench_replay_outcome *outcome, char *text, size_t size) {
-    char limit[BASE_SIZE_TEXT];
-    const struct bench_replay_limits *limits = &outcome->limits;
-    (void)snprintf(text, size, "%s", outcome->config);
-    if (limits->fraction <= 0 || limits->fraction >= 1) return;
-    const size_t length = strlen(text);
-    const uint64_t bytes = (uint64_t)(limits->fraction * (double)limits->capacity_bytes);
-    (void)snprintf(text + length, size - length, "%swithin %s", length > 0 ? ", " : "",
-                   base_size_format(bytes, limit));
+static int name_width(const char *name, int width) {
+    return (int)strlen(name) > width ? (int)strlen(name) : width;
+}
+
+void bench_replay_print_settings(FILE *stream, const struct base_config *configs, int count) {
+    int width = 0;
+    for (int i = 0; i < count; i++) width = name_width(configs[i].name, width);
+    fprintf(stream, "Settings compared:\n");
+    for (int i = 0; i < count; i++)
+        fprintf(stream, "  %-*s  %s%s\n", width, configs[i].name,
+                configs[i].text[0] != 0 ? configs[i].text : "PyTorch's defaults",
+                bench_replay_config_caches(configs[i].text)
+                    ? ""
+                    : " (no cache: what is possible, no setting to run)");
+    fputc('\n', stream);
+}
+
+// The limit that holds for all who have no tighter one of their own; 0: none.
+static uint64_t common_limit(const struct bench_replay_outcome *outcomes, size_t count) {
+    uint64_t most = 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t limit_bytes = bench_replay_limit_bytes(&outcomes[i].limits);
+        if (limit_bytes == 0) return 0;
+        if (limit_bytes > most) most = limit_bytes;
+    }
+    return most;
+}
+
+static void print_head(FILE *stream, const struct bench_replay_outcome *outcomes, size_t count) {
+    const struct bench_replay_outcome *first = &outcomes[0];
+    const uint64_t limit_bytes = common_limit(outcomes, count);
+    uint64_t event_count = 0, requested_bytes = 0; // the most: one that ran out of memory saw less
+    char limit[BASE_SIZE_TEXT] = "unlimited", requested[BASE_SIZE_TEXT], events[COUNT_TEXT];
+    for (size_t i = 0; i < count; i++) {
+        const struct workload_replay_result *result = &outcomes[i].result;
+        if (result->event_count > event_count) event_count = result->event_count;
+        if (result->peak_requested_bytes > requested_bytes)
+            requested_bytes = result->peak_requested_bytes;
+    }
+    if (limit_bytes != 0) base_size_format(limit_bytes, limit);
+    fprintf(stream, "%s: %s allocations and frees, at most %s in use at a time\n", first->trace,
+            count_format(event_count, events), base_size_format(requested_bytes, requested));
+    fprintf(stream, "  Device memory: %s. Rules: PyTorch %s%s.\n", limit, first->rules,
+            first->rules_assumed ? ", assumed, since the recording does not say" : "");
+}
+
+static const char *out_of_memory_text(const struct workload_replay_result *result, char *text,
+                                      size_t size) {
+    char event[COUNT_TEXT];
+    if (result->out_of_memory)
+        (void)snprintf(text, size, "at %s", count_format(result->out_of_memory_event, event));
+    else
+        (void)snprintf(text, size, "%s", bench_replay_failed(result) ? "as recorded" : "no");
+    return text;
 }
 
 static void print_row(FILE *stream, const struct bench_replay_outcome *outcome, size_t place,
-                      int name_width) {
+                      int width) {
     const struct workload_replay_result *result = &outcome->result;
-    char reserved[BASE_SIZE_TEXT], cost[32] = "-", memory[48] = "no", number[24] = "-";
-    char setting[256];
-    if (!outcome->is_baseline) (void)snprintf(number, sizeof number, "%zu.", place);
+    const bool is_choice = !outcome->is_limit && !bench_replay_failed(result);
+    char reserved[BASE_SIZE_TEXT], memory[2 * COUNT_TEXT], retries[COUNT_TEXT], calls[COUNT_TEXT];
+    char over[COUNT_TEXT] = DASH, cost[COUNT_TEXT] = DASH, number[COUNT_TEXT] = DASH;
+    if (is_choice) (void)snprintf(number, sizeof number, "%zu.", place);
+    if (result->peak_allocated_bytes > 0)
+        (void)snprintf(over, sizeof over, "%.3fx", bench_replay_overhead(result));
     if (outcome->ns_per_event >= 0)
         (void)snprintf(cost, sizeof cost, "%.1f ns", outcome->ns_per_event);
-    if (result->out_of_memory)
-        (void)snprintf(memory, sizeof memory, "at %llu",
-                       (unsigned long long)result->out_of_memory_event);
-    else if (result->stats.num_ooms > 0)
-        (void)snprintf(memory, sizeof memory, "as recorded");
-    setting_text(outcome, setting, sizeof setting);
-    fprintf(stream, "%3s %-*s%s %13s %12.3fx %12.1f %% %13s %8lld %13llu %10s  %s\n", number,
-            name_width, outcome->config_name, outcome->recorded ? "*" : " ",
-            base_size_format(result->peak_reserved_bytes, reserved), bench_replay_overhead(result),
-            result->fragmentation * 100, memory, (long long)result->stats.num_alloc_retries,
-            (unsigned long long)(result->device_malloc_count + result->device_free_count), cost,
-            setting);
+    fprintf(stream, "%3s %-*s%s  %13s  %14s  %13s  %7s  %12s  %10s\n", number, width,
+            outcome->config_name, outcome->recorded ? " *" : "  ",
+            base_size_format(result->peak_reserved_bytes, reserved), over,
+            out_of_memory_text(result, memory, sizeof memory),
+            count_format((uint64_t)result->stats.num_alloc_retries, retries),
+            count_format(result->device_malloc_count + result->device_free_count, calls), cost);
 }
 
+//--------------------------------------------------------------------------------------------------
+// What has to be known about single rows.
+
 static void print_self_check(FILE *stream, const struct workload_self_check *check) {
-    fprintf(
-        stream,
-        "   * as recorded; self-check %.1f %%: blocks %llu/%llu, segments %llu/%llu, releases "
-        "%llu/%llu, layout %llu/%llu\n",
-        check->exact ? 100 : (double)(int)(bench_replay_share_equal(check) * 999) / 10,
-        (unsigned long long)check->block_equal_count, (unsigned long long)check->block_count,
-        (unsigned long long)check->segment_equal_count, (unsigned long long)check->segment_count,
-        (unsigned long long)check->release_equal_count, (unsigned long long)check->release_count,
-        (unsigned long long)check->layout_equal_count, (unsigned long long)check->layout_count);
-    if (!check->exact) fprintf(stream, "     first difference: %s\n", check->first_difference);
+    char share[COUNT_TEXT] = "100";
+    if (!check->exact) // never rounded up to 100
+        (void)snprintf(share, sizeof share, "%.1f",
+                       (double)(int)(bench_replay_share_equal(check) * 999) / 10);
+    fprintf(stream,
+            "  * as recorded; self-check %s %%: blocks %" PRIu64 "/%" PRIu64 ", segments %" PRIu64
+            "/%" PRIu64 ", releases %" PRIu64 "/%" PRIu64 ", layout %" PRIu64 "/%" PRIu64 "\n",
+            share, check->block_equal_count, check->block_count, check->segment_equal_count,
+            check->segment_count, check->release_equal_count, check->release_count,
+            check->layout_equal_count, check->layout_count);
+    if (!check->exact) fprintf(stream, "    first difference: %s\n", check->first_difference);
+}
+
+static void print_recorded(FILE *stream, const struct bench_replay_outcome *outcome) {
+    if (strcmp(outcome->config_name, BENCH_REPLAY_RECORDED_NAME) == 0)
+        fprintf(stream, "  %s: %s\n", outcome->config_name,
+                outcome->config[0] != 0 ? outcome->config : "PyTorch's defaults");
+    if (!outcome->recorded) return;
+    if (outcome->result.self_check.checked)
+        print_self_check(stream, &outcome->result.self_check);
+    else
+        fprintf(stream, "  * as recorded; no self-check: the trace does not say where its blocks "
+                        "were\n");
+}
+
+static void print_notes(FILE *stream, const struct bench_replay_outcome *outcomes, size_t count) {
+    const uint64_t common_bytes = common_limit(outcomes, count);
+    bool assumed = false, went_on = false;
+    for (size_t i = 0; i < count; i++) {
+        const struct bench_replay_outcome *outcome = &outcomes[i];
+        const uint64_t limit_bytes = bench_replay_limit_bytes(&outcome->limits);
+        char limit[BASE_SIZE_TEXT];
+        print_recorded(stream, outcome);
+        if (limit_bytes != common_bytes)
+            fprintf(stream,
+                    "  %s: process limited to %s, %.1f times default's peak; without a limit it "
+                    "collects nothing\n",
+                    outcome->config_name, base_size_format(limit_bytes, limit),
+                    BENCH_REPLAY_COLLECTION_LIMIT);
+        assumed = assumed || outcome->result.start_assumed;
+        went_on = went_on || (!outcome->result.out_of_memory &&
+                              bench_replay_failed(&outcome->result));
+    }
+    if (went_on)
+        fprintf(stream, "  Out of memory as recorded: the recorded program met this too, and went "
+                        "on.\n");
+    if (assumed)
+        fprintf(stream, "  The recording begins mid-run: other settings start with its blocks in "
+                        "use, without its cache.\n");
 }
 
 void bench_replay_print_table(FILE *stream, const struct bench_replay_outcome *outcomes,
                               size_t count) {
     if (count == 0) return;
-    int width = (int)strlen("configuration");
-    bool assumed = false;
-    for (size_t i = 0; i < count; i++) {
-        if ((int)strlen(outcomes[i].config_name) > width)
-            width = (int)strlen(outcomes[i].config_name);
-        assumed = assumed || outcomes[i].result.start_assumed;
-    }
-    print_head(stream, &outcomes[0]);
-    fprintf(stream, "    %-*s  %13s %13s %14s %13s %8s %13s %10s  %s\n", width, "configuration",
-            "peak reserved", "of allocated", "fragmentation", "out of memory", "retries",
-            "device calls", "host/event", "setting");
+    int width = (int)strlen("setting");
+    for (size_t i = 0; i < count; i++) width = name_width(outcomes[i].config_name, width);
+    print_head(stream, outcomes, count);
+    fprintf(stream, "    %-*s    %13s  %14s  %13s  %7s  %12s  %10s\n", width, "setting",
+            "peak reserved", "over allocated", "out of memory", "retries", "device calls",
+            "host/event");
     for (size_t i = 0; i < count; i++) print_row(stream, &outcomes[i], i + 1, width);
-    for (size_t i = 0; i < count; i++) {
-        if (!outcomes[i].recorded) continue;
-        if (outcomes[i].result.self_check.checked)
-            print_self_check(stream, &outcomes[i].result.self_check);
-        else
-            fprintf(
-                stream,
-                "   * as recorded; no self-check: the trace does not say where its blocks were\n");
-    }
-    if (assumed)
-        fprintf(stream, "   The recording begins mid-run: other settings start from its blocks in "
-                        "use, without its cache.\n");
+    print_notes(stream, outcomes, count);
     fputc('\n', stream);
 }
 

@@ -5,15 +5,38 @@ Arguments: the program, then the bundled traces, of which the smallest is taken.
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import tempfile
 import unittest
 
+from reports import load, ranking
+
 TOOL = os.path.abspath(sys.argv[1])
 TRACE = next(os.path.abspath(path) for path in sys.argv[2:] if "mlp__default" in path)
 MIB = 1 << 20
+ADDRESS = 0x7F0000000000
+# One block of 8 MiB in one segment of 20 MiB: all that a snapshot needs.
+BARE = {
+    "segments": [
+        {
+            "device": 0, "address": ADDRESS, "total_size": 20 * MIB, "allocated_size": 8 * MIB,
+            "active_size": 8 * MIB, "stream": 0, "segment_type": "large",
+            "blocks": [
+                {"address": ADDRESS, "size": 8 * MIB, "requested_size": 8 * MIB, "state": "active_allocated"},
+                {"address": ADDRESS + 8 * MIB, "size": 12 * MIB, "requested_size": 0, "state": "inactive"},
+            ],
+        }
+    ],
+    "device_traces": [
+        [
+            {"action": "segment_alloc", "addr": ADDRESS, "size": 20 * MIB, "stream": 0, "frames": []},
+            {"action": "alloc", "addr": ADDRESS, "size": 8 * MIB, "stream": 0, "frames": []},
+        ]
+    ],
+}
 
 
 class Replay(unittest.TestCase):
@@ -44,7 +67,7 @@ class Replay(unittest.TestCase):
     def test_default_set_is_ranked_and_written(self):
         result = self.run_tool("--out", self.out, TRACE)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("self-check 100.0 %", result.stdout)
+        self.assertIn("self-check 100 %", result.stdout)
         self.assertIn("peak reserved", result.stdout)
         runs = {run["name"]: run for run in self.load("replay.json")["benchmarks"]}
         self.assertEqual(
@@ -62,6 +85,8 @@ class Replay(unittest.TestCase):
         # Garbage collection needs a limit: 1.1 times the default's peak.
         collected = runs["replay/mlp__default/gc08"]
         self.assertAlmostEqual(collected["memory_fraction"] * collected["capacity_bytes"] / MIB, 275, delta=0.01)
+        self.assertAlmostEqual(collected["limit_bytes"] / MIB, 275, delta=0.01)
+        self.assertEqual(default["limit_bytes"], 80 << 30)
         self.assertNotIn("self_check", collected)
 
     def test_memory_file_has_the_peaks_and_the_layout(self):
@@ -96,6 +121,38 @@ class Replay(unittest.TestCase):
         run = next(run for run in self.load("replay_memory.json")["runs"] if run["config_name"] == "d")
         self.assertIn("CUDA out of memory", run["out_of_memory"]["message"])
         self.assertLessEqual(max(run["series"]["reserved_bytes"]), 100 * MIB)
+
+    def test_text_is_of_terminal_width_and_aligned(self):
+        result = self.run_tool(TRACE, TRACE)
+        lines = result.stdout.splitlines()
+        self.assertLessEqual(max(len(line) for line in lines), 100)
+        head = next(line for line in lines if "peak reserved" in line)
+        row = next(line for line in lines if "1. " in line)
+        self.assertEqual(len(head), len(row))
+        self.assertEqual(lines.count("Settings compared:"), 1)
+        self.assertIn("gc08: process limited to 275 MiB", result.stdout)
+
+    def test_ranks_as_the_page_does(self):
+        # From one on which every setting ends early to one that is no limit.
+        for capacity in (100, 172, 190, 200, 230, 300):
+            out = os.path.join(self.folder, str(capacity))
+            result = self.run_tool("--out", out, "--capacity", f"{capacity}MiB", "--format", "json", TRACE)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            (trace,) = json.loads(result.stdout)["traces"]
+            names = [entry["config_name"] for entry in trace["ranking"]]
+            results = load.load(out)
+            self.assertEqual(names, [run.config_name for run in ranking.rank(results.runs)])
+
+    def test_a_limit_on_a_device_of_unknown_size_is_told_in_bytes(self):
+        # A trace without its capacity, as a snapshot alone would be.
+        snapshot = os.path.join(self.folder, "bare.pickle")
+        with open(snapshot, "wb") as file:
+            pickle.dump(BARE, file)
+        self.assertEqual(self.run_tool("--out", self.out, snapshot).returncode, 0)
+        runs = {run["name"].split("/")[-1]: run for run in self.load("replay.json")["benchmarks"]}
+        self.assertEqual(runs["default"]["capacity_bytes"], 0)
+        self.assertNotIn("limit_bytes", runs["default"])
+        self.assertEqual(runs["gc08"]["limit_bytes"], 22 * MIB)
 
     def test_json_ranks_best_first(self):
         result = self.run_tool("--format", "json", TRACE)

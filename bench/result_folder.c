@@ -17,18 +17,18 @@ static enum base_status make_folders(const char *path) {
     char part[4096];
     const size_t length = strlen(path);
     if (length == 0 || length >= sizeof part)
-        return base_status_set(BASE_IO, "'%s': no name for a folder", path);
+        return base_status_set(BASE_IO, "--out '%s': no name for a folder", path);
     for (size_t i = 1; i <= length; i++) {
         if (i != length && path[i] != '/') continue;
         memcpy(part, path, i);
         part[i] = 0;
         if (mkdir(part, 0777) != 0 && errno != EEXIST)
-            return base_status_set(BASE_IO, "%s: the folder cannot be made: %s", part,
+            return base_status_set(BASE_IO, "--out %s: the folder cannot be made: %s", part,
                                    strerror(errno));
     }
     struct stat found;
     if (stat(path, &found) != 0 || !S_ISDIR(found.st_mode))
-        return base_status_set(BASE_IO, "%s: is no folder", path);
+        return base_status_set(BASE_IO, "--out %s: is no folder", path);
     return BASE_OK;
 }
 
@@ -47,12 +47,13 @@ static enum base_status try_writing(const char *folder) {
     struct base_file file;
     (void)snprintf(path, sizeof path, "%s/.write-test", folder);
     enum base_status status = base_file_create(&file, path);
-    if (status == BASE_OK) base_file_abandon(&file);
-    return status;
+    if (status != BASE_OK) return base_status_prefix(status, "--out");
+    base_file_abandon(&file);
+    return BASE_OK;
 }
 
-enum base_status bench_result_folder_make(const char *wanted, const char *const *files,
-                                          char **folder) {
+enum base_status bench_result_folder_make(const char *program, const char *wanted,
+                                          const char *const *files, char **folder) {
     char path[4200];
     for (int number = 1; number <= FOLDER_NUMBER_MAX; number++) {
         int length = (int)strlen(wanted);
@@ -66,9 +67,11 @@ enum base_status bench_result_folder_make(const char *wanted, const char *const 
         if (status == BASE_OK) status = try_writing(path);
         if (status != BASE_OK) return status;
         *folder = strdup(path);
-        return *folder != NULL ? BASE_OK
-                               : base_status_set(BASE_HOST_MEMORY, "no memory for a path");
+        if (*folder == NULL) return base_status_set(BASE_HOST_MEMORY, "no memory for a path");
+        if (number > 1)
+            fprintf(stderr, "%s: %s holds results already; writing to %s\n", program, wanted, path);
+        return BASE_OK;
     }
-    return base_status_set(BASE_IO, "%s: no free name from it to %s-%d", wanted, wanted,
+    return base_status_set(BASE_IO, "--out %s: no free name from it to %s-%d", wanted, wanted,
                            FOLDER_NUMBER_MAX);
 }

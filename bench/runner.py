@@ -1,15 +1,13 @@
-"""What //bench:all and //bench:replay share: result folder, child programs, interrupts, summary.
+"""What //bench:all and //bench:replay share: result folder, child programs, interrupts, the page.
 
 Results are kept: a folder that holds something is never written into, the next free name is used
 instead. A step that fails or is interrupted leaves the files of the steps before it, and a file
-appears only when it is complete, so that what stands in the folder can always be read. Everything
-measured is measured by the C programs; nothing is computed here but the ranking printed at the end.
+appears only when it is complete, so that what stands in the folder can always be read and shown.
+Everything measured is measured by the C programs.
 """
 
 import argparse
 import glob
-import json
-import math
 import os
 import signal
 import subprocess
@@ -17,14 +15,20 @@ import sys
 import time
 
 RESULT_FOLDER = "tidemark-results"
+NOTE_INTERRUPTED = "The run was interrupted: what is absent was not measured."
+NOTE_FAILED = "The run ended early with a failure: what is absent was not measured."
+
 
 class Stop(Exception):
-    """Ends the program: the exit status, and one line for the user if nobody has told yet."""
+    """Ends the program: the exit status, one line for the user if nobody has told yet, and a note
+    for the page.
+    """
 
-    def __init__(self, status, message=""):
+    def __init__(self, status, message="", note=NOTE_FAILED):
         super().__init__(message)
         self.status = status
         self.message = message
+        self.note = note
 
 
 class Parser(argparse.ArgumentParser):
@@ -42,6 +46,8 @@ class Tools:
         self.root = root = root or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         self.host_cost = os.path.join(root, "bench/host_cost")
         self.replay = os.path.join(root, "bench/replay_tool")
+        self.replay_speed = os.path.join(root, "bench/replay_speed_tool")
+        self.make = os.path.join(root, "trace/make")
         self.page = os.path.join(root, "reports/page")
         self.traces = sorted(glob.glob(os.path.join(root, "trace/**/*.tmt"), recursive=True))
 
@@ -96,7 +102,7 @@ class Runner:
 
     def check_interrupt(self):
         if self.caught is not None:
-            raise Stop(128 + self.caught, "interrupted")
+            raise Stop(128 + self.caught, "interrupted", NOTE_INTERRUPTED)
 
     def run(self, arguments, show=False, hold_errors=False):
         """Runs a program to its end; returns its output, or passes it through with SHOW.
@@ -149,144 +155,53 @@ def main(name, job, argv):
         return stop.status
 
 
-class ResultFolder:
-    """`with ResultFolder(asked) as folder`: if the work stops early, says what is kept.
+def say(text):
+    """A line that is no result, at once."""
+    sys.stdout.flush()
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
-    An empty folder is then taken away.
+
+def measure(run, tools, asked, quick, steps, summarize=None):
+    """Calls steps(folder), which measure into the result folder, makes its page and prints
+    summarize(folder), a list of lines, and the paths; without SUMMARIZE, only these, on stderr.
+
+    If the steps end early, by Ctrl-C or by a failure, the page is made of what is complete and says
+    so; the Stop that ended them is raised at the end. A folder that got no file is taken away.
     """
+    folder, stop = out_folder(asked), None
+    try:
+        steps(folder)
+        run.check_interrupt()
+    except Stop as caught:
+        stop = caught
+    files = sorted(os.listdir(folder))
+    if not files:
+        os.rmdir(folder)
+        raise stop or Stop(1, "nothing was measured")
+    if run.caught is not None:
+        say(f"{run.name}: {stop.message}; making the page of what is complete")
+        stop.message, run.caught = "", None
+    try:
+        write_page(run, tools, folder, quick, stop)
+        if summarize:
+            print("\n".join(summarize(folder)) + "\n")
+    except Stop as failure:
+        say(f"kept in {folder}: {', '.join(files)}")
+        raise stop or failure from None
+    print_paths(folder, sys.stdout if summarize else sys.stderr)
+    if stop is not None:
+        raise stop
 
-    def __init__(self, asked):
-        self.asked = asked
 
-    def __enter__(self):
-        self.path = out_folder(self.asked)
-        return self.path
-
-    def __exit__(self, kind, _error, _traceback):
-        if kind is None:
-            return
-        kept = sorted(os.listdir(self.path))
-        if kept:
-            sys.stderr.write(f"kept in {self.path}: {', '.join(kept)}\n")
-        else:
-            os.rmdir(self.path)
+def write_page(run, tools, folder, quick, stop):
+    arguments = [tools.page, folder] + (["--quick"] if quick else [])
+    run.run(arguments + (["--note", stop.note] if stop else []), hold_errors=True)
 
 
-def write_page(run, tools, folder, quick):
-    run.run([tools.page, folder] + (["--quick"] if quick else []), hold_errors=True)
-
-
-def print_paths(folder):
+def print_paths(folder, stream):
     """The page first, then the folder."""
     pages = sorted(glob.glob(os.path.join(folder, "*.html")))
     for page in pages:
-        print(f"Page: {page}")
-    print(f"Results: {folder}")
-
-
-# -------------------------------------------------------------------------------------------------
-# The summary.
-
-
-def benchmarks(path):
-    try:
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)["benchmarks"]
-    except FileNotFoundError:
-        return []
-
-
-def size_text(size):
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if size < 1024 or unit == "TiB":
-            return f"{size:.3g} {unit}" if size < 1000 else f"{size:.0f} {unit}"
-        size /= 1024
-
-
-def is_limit(run):
-    """True without a cache: such a run shows what is possible, it is no setting to run."""
-    first = run.get("label", "").split(",")[0]
-    return first.startswith("x_allocator:") and first != "x_allocator:caching"
-
-
-def failed(run):
-    return bool(run.get("out_of_memory"))
-
-
-def order(run):
-    """Sort key: settings before limits, less memory first; equal ones in the same order always."""
-    memory, calls = run["peak_reserved_bytes"], run["device_mallocs"]
-    return (failed(run), is_limit(run), memory, calls, run["name"])
-
-
-def memory_text(run):
-    return "out of memory" if failed(run) else size_text(run["peak_reserved_bytes"])
-
-
-def replay_summary(runs):
-    """Lines: the best setting of each trace, then settings over all traces."""
-    traces, configs = {}, {}
-    for run in runs:
-        _, trace, config = run["name"].split("/", 2)
-        traces.setdefault(trace, {})[config] = run
-        configs.setdefault(config, {})[trace] = run
-    if not traces:
-        return []
-    baseline = "default" if "default" in configs else next(iter(configs))
-    width = max(len(trace) for trace in traces)
-    lines = [f"Peak reserved memory of the best setting, beside {baseline}:"]
-    for trace, by_config in traces.items():
-        best = min(by_config, key=lambda name: order(by_config[name]))
-        line = f"  {trace:<{width}}  {best:<16} {memory_text(by_config[best]):>9}"
-        if baseline in by_config and best != baseline:
-            line += f"   {baseline} {memory_text(by_config[baseline])}"
-        lines.append(line)
-    complete = {name: many for name, many in configs.items() if len(many) == len(traces)}
-    if len(traces) > 1 and len(complete) > 1 and baseline in complete:
-        lines.append(
-            f"Settings over all {len(traces)} traces: peak reserved memory, times {baseline} "
-            "(geometric mean); host time of one allocation or free:"
-        )
-        lines += config_lines(complete, baseline)
-    return lines
-
-
-def config_lines(configs, baseline):
-    """CONFIGS: name -> trace -> run; every one has every trace."""
-    rows = []
-    for name, by_trace in configs.items():
-        quotients = [
-            run["peak_reserved_bytes"] / configs[baseline][trace]["peak_reserved_bytes"]
-            for trace, run in by_trace.items()
-            if not failed(run) and not failed(configs[baseline][trace])
-        ]
-        quotients = [quotient for quotient in quotients if quotient > 0]
-        mean = math.inf
-        if quotients:
-            mean = math.exp(sum(math.log(quotient) for quotient in quotients) / len(quotients))
-        many = by_trace.values()
-        host_ns = sum(run["ns_per_event"] for run in many) / len(many)
-        limit = any(is_limit(run) for run in many)
-        rows.append((limit, sum(failed(run) for run in many), mean, host_ns, name))
-    lines = []
-    for limit, failures, mean, host_ns, name in sorted(rows):
-        mean_text = f"{mean:.3f}x" if mean < math.inf else "-"
-        line = f"  {name:<16} {mean_text:>7} {host_ns:8.1f} ns"
-        if failures:
-            line += f"   out of memory in {failures}"
-        lines.append(line + ("   no cache: every request calls the device" if limit else ""))
-    return lines
-
-
-def host_cost_summary(runs):
-    """One line: the caching allocator's cost of a cache hit beside the one-mutex limit."""
-    cells = []
-    for run in runs:
-        parts = run["name"].split("/")
-        if parts[:2] == ["host_cost", "caching"] and "x_mutex_list" in run:
-            size = "" if parts[3] == "mixed" else " " + size_text(int(parts[3]))
-            cells.append(f"{parts[2]}{size} {run['x_mutex_list']:.1f}x ({run['real_time']:.0f} ns)")
-    if not cells:
-        return []
-    head = "Host cost of a cache hit, times that of a free list under one mutex: "
-    return [head + ", ".join(cells)]
+        stream.write(f"Page:    {page}\n")
+    stream.write(f"Results: {folder}\n")

@@ -1,4 +1,4 @@
-"""Result folder, exit statuses, interrupts and summary, with stand-ins for the C programs."""
+"""Result folder, exit statuses, interrupts and the page, with stand-ins for the programs."""
 
 import json
 import os
@@ -20,15 +20,20 @@ tools = runner.Tools(sys.argv[2])
 sys.exit(runner.main(sys.argv[1], lambda run, argv: program.job(run, argv, tools), sys.argv[3:]))
 """
 
-# Stand-ins. `replay_tool` and `host_cost` write their file when they are complete.
+# Stand-ins. Those that measure write their file when they are complete.
 WRITE = """
-import json, os, sys
+import sys
+from reports import sample
 folder = sys.argv[sys.argv.index("--out") + 1]
-open(os.path.join(folder, NAME), "w").write(json.dumps({"benchmarks": [], "argv": sys.argv[1:]}))
+sample.write(folder, {NAME: {**sample.make(1)[NAME], "argv": sys.argv[1:]}})
 """
 PAGE = """
 import os, sys
-open(os.path.join(sys.argv[1], "index.html"), "w").write("page")
+open(os.path.join(sys.argv[1], "index.html"), "w").write(" ".join(sys.argv[2:]))
+"""
+MAKE = """
+import sys
+open(sys.argv[-1], "w").close()
 """
 FAIL = """
 import sys
@@ -60,6 +65,8 @@ class Programs(unittest.TestCase):
         self.out = os.path.join(self.root, "out")
         self.install("bench/replay_tool", "NAME = 'replay.json'" + WRITE)
         self.install("bench/host_cost", "NAME = 'host_cost.json'" + WRITE)
+        self.install("bench/replay_speed_tool", "NAME = 'replay_speed.json'" + WRITE)
+        self.install("trace/make", MAKE)
         self.install("reports/page", PAGE)
         self.install("trace/bundled/b.tmt", "")
         self.install("trace/bundled/a.tmt", "")
@@ -87,6 +94,11 @@ class Programs(unittest.TestCase):
         output, errors = child.communicate(timeout=60)
         return child.returncode, output, errors
 
+    def page(self):
+        """The arguments that the page was made with, but for the folder."""
+        with open(os.path.join(self.out, "index.html"), encoding="utf-8") as file:
+            return file.read()
+
     def arguments_of(self, file):
         with open(os.path.join(self.out, file), encoding="utf-8") as opened:
             return json.load(opened)["argv"]
@@ -97,8 +109,13 @@ class Programs(unittest.TestCase):
         )
         self.assertEqual((status, errors), (0, ""))
         files = sorted(os.listdir(self.out))
-        self.assertEqual(files, ["host_cost.json", "index.html", "replay.json"])
-        self.assertIn(os.path.join(self.out, "index.html"), output)
+        self.assertEqual(
+            files, ["host_cost.json", "index.html", "replay.json", "replay_speed.json"]
+        )
+        self.assertEqual(self.page(), "--quick")
+        paths = f"Page:    {self.out}/index.html\nResults: {self.out}\n"
+        self.assertTrue(output.endswith("\n\n" + paths), output)
+        self.assertIn("The setting to run for each trace", output)
         replay = self.arguments_of("replay.json")
         self.assertEqual(replay[:5], ["--out", self.out, "--seed", "9", "--quick"])
         self.assertNotIn("--config", replay)  # the C program knows which ones
@@ -106,6 +123,10 @@ class Programs(unittest.TestCase):
         self.assertEqual([os.path.basename(trace) for trace in replay[-2:]], ["a.tmt", "b.tmt"])
         host_cost = self.arguments_of("host_cost.json")
         self.assertEqual(host_cost, ["--out", self.out, "--seed", "9", "--quick"])
+        speed = self.arguments_of("replay_speed.json")
+        self.assertEqual(speed[:-1], host_cost)
+        self.assertEqual(os.path.basename(speed[-1]), "made_1000000.tmt")
+        self.assertFalse(os.path.exists(speed[-1]))  # it was made for this run alone
 
     def test_own_configurations_are_passed_on(self):
         status, _, _ = self.run_program("all", "--out", "out", "--config", "x=max_split_size_mb:20")
@@ -143,14 +164,13 @@ class Programs(unittest.TestCase):
             self.assertEqual(errors.count("\n"), 1, errors)
             self.assertIn(path, errors)
 
-    def test_a_failing_program_gives_its_message_and_status_and_the_rest_is_kept(self):
+    def test_a_failing_program_gives_its_message_and_status_and_the_page_shows_the_rest(self):
         self.install("bench/host_cost", FAIL)
-        status, _, errors = self.run_program("all", "--out", "out")
-        self.assertEqual(status, 1)
-        self.assertEqual(errors.count("\n"), 2, errors)  # what is wrong, and what is kept
-        self.assertIn("host_cost: 3 blocks leaked\n", errors)
-        self.assertIn("kept in " + self.out + ": replay.json", errors)
-        self.assertEqual(os.listdir(self.out), ["replay.json"])
+        status, output, errors = self.run_program("all", "--out", "out")
+        self.assertEqual((status, errors), (1, "host_cost: 3 blocks leaked\n"))
+        self.assertEqual(sorted(os.listdir(self.out)), ["index.html", "replay.json"])
+        self.assertEqual(self.page(), "--note " + runner.NOTE_FAILED)
+        self.assertIn("index.html", output)
 
     def test_a_failure_before_any_result_leaves_no_folder(self):
         self.install("bench/replay_tool", "import sys\nsys.exit(2)\n")
@@ -163,35 +183,46 @@ class Programs(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("host_cost was ended by SIGABRT", errors)
 
-    def test_an_interrupt_reaches_the_program_once_and_keeps_what_is_complete(self):
+    def interrupt(self, number, *arguments):
+        """Sends a signal once the stand-in of the first waiting step has begun."""
+        started = os.path.join(self.root, "started")
+        child = self.start(*arguments)
+        while not os.path.exists(started):
+            self.assertIsNone(child.poll())
+            time.sleep(0.01)
+        child.send_signal(number)
+        output, errors = child.communicate(timeout=60)
+        os.remove(started)
+        return child.returncode, output, errors
+
+    def test_an_interrupt_reaches_the_program_once_and_the_page_shows_what_is_complete(self):
         self.install("bench/host_cost", WAIT)
         for number, expected in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
             with self.subTest(number=number):
-                started = os.path.join(self.root, "started")
-                child = self.start("all", "--out", f"out{expected}")
-                while not os.path.exists(started):
-                    self.assertIsNone(child.poll())
-                    time.sleep(0.01)
-                child.send_signal(number)
-                _, errors = child.communicate(timeout=60)
-                os.remove(started)
-                self.assertEqual(child.returncode, expected, errors)
-                self.assertIn("interrupted", errors)
-                kept = os.listdir(os.path.join(self.root, f"out{expected}"))
-                self.assertEqual(kept, ["replay.json"])
+                self.out = os.path.join(self.root, f"out{expected}")
+                status, output, errors = self.interrupt(number, "all", "--out", self.out)
+                self.assertEqual(status, expected, errors)
+                line = "all: interrupted; making the page of what is complete\n"
+                self.assertEqual(errors, line)
+                self.assertEqual(sorted(os.listdir(self.out)), ["index.html", "replay.json"])
+                self.assertEqual(self.page(), "--note " + runner.NOTE_INTERRUPTED)
+                self.assertIn("index.html", output)
+
+    def test_an_interrupt_before_anything_is_complete_leaves_no_folder(self):
+        self.install("bench/replay_tool", WAIT)
+        status, _, errors = self.interrupt(signal.SIGINT, "all", "--out", "out")
+        self.assertEqual((status, errors), (130, "all: interrupted\n"))
+        self.assertFalse(os.path.exists(self.out))
 
     def test_an_interrupt_of_the_page_shows_no_traceback(self):
         started = os.path.join(self.root, "started")
         self.install("reports/page", "import time\n" + f"open({started!r}, 'w')\ntime.sleep(60)\n")
-        child = self.start("all", "--out", "out")
-        while not os.path.exists(started):
-            self.assertIsNone(child.poll())
-            time.sleep(0.01)
-        child.send_signal(signal.SIGINT)
-        _, errors = child.communicate(timeout=30)
-        self.assertEqual(child.returncode, 130)
+        status, _, errors = self.interrupt(signal.SIGINT, "all", "--out", "out")
+        self.assertEqual(status, 130)
         self.assertNotIn("Traceback", errors)
-        self.assertEqual(sorted(os.listdir(self.out)), ["host_cost.json", "replay.json"])
+        self.assertEqual(
+            sorted(os.listdir(self.out)), ["host_cost.json", "replay.json", "replay_speed.json"]
+        )
 
     def test_what_the_page_says_when_it_fails_is_shown(self):
         self.install("reports/page", "import sys\nsys.stderr.write('page: why\\n')\nsys.exit(2)\n")
@@ -209,6 +240,7 @@ class Programs(unittest.TestCase):
 
     def test_replay_passes_the_users_files_and_options_on(self):
         self.install("bench/replay_tool", "NAME = 'replay.json'" + WRITE + "print('ranking')\n")
+        self.install("bench/host_cost", FAIL)  # not called
         status, output, errors = self.run_program(
             "replay", "x.pickle", "--fraction", "0.5", "--out=out"
         )
@@ -222,8 +254,22 @@ class Programs(unittest.TestCase):
         some = "NAME = 'replay.json'" + WRITE + "sys.exit(2)\n"
         self.install("bench/replay_tool", some)
         status, output, errors = self.run_program("replay", "good", "bad", "--out", "out")
-        self.assertEqual(status, 2, errors)
+        self.assertEqual((status, errors), (2, ""))
         self.assertIn("index.html", output)
+        self.assertIn("left out", self.page())
+
+    def test_replay_as_json_is_nothing_but_json(self):
+        self.install("bench/replay_tool", "NAME = 'replay.json'" + WRITE + "print('{}')\n")
+        for spelling in (["--format", "json"], ["--format=json"], ["--fo=json"]):
+            status, output, errors = self.run_program("replay", "x", *spelling)
+            self.assertEqual((status, output), (0, "{}\n"), errors)
+            self.assertIn("index.html", errors)
+
+    def test_an_abbreviated_out_is_understood_as_the_c_program_would(self):
+        self.assertEqual(self.run_program("replay", "x", "--ou", "out")[0], 0)
+        self.assertTrue(os.path.exists(os.path.join(self.out, "index.html")))
+        status, _, errors = self.run_program("replay", "x", "--out")
+        self.assertEqual((status, errors.count("\n")), (2, 2), errors)
 
     def test_replay_leaves_usage_to_the_c_program(self):
         usage = "import sys\nsys.stderr.write('replay: usage\\n')\nsys.exit(2)\n"
@@ -231,79 +277,6 @@ class Programs(unittest.TestCase):
         status, _, errors = self.run_program("replay")
         self.assertEqual((status, errors), (2, "replay: usage\n"))
         self.assertFalse(os.path.exists(os.path.join(self.root, runner.RESULT_FOLDER)))
-
-
-def replayed(trace, config, reserved, **more):
-    return {
-        "name": f"replay/{trace}/{config}",
-        "label": "",
-        "peak_reserved_bytes": reserved,
-        "ns_per_event": 50.0,
-        "device_mallocs": 4,
-        **more,
-    }
-
-
-class Summary(unittest.TestCase):
-    def test_settings_rank_by_failures_then_geometric_mean(self):
-        runs = [
-            replayed("a", "default", 400), replayed("b", "default", 100),
-            replayed("a", "split", 100), replayed("b", "split", 100),  # 1/4, 1: mean 1/2
-            replayed("a", "round", 400), replayed("b", "round", 400),  # 1, 4: mean 2
-            replayed("a", "tight", 50), replayed("b", "tight", 0, out_of_memory=1),
-        ]
-        lines = runner.replay_summary(runs)
-        names = [line.split()[0] for line in lines[-4:]]
-        self.assertEqual(names, ["split", "default", "round", "tight"])
-        self.assertIn("0.500x", lines[-4])
-        self.assertIn("2.000x", lines[-2])
-        self.assertIn("out of memory in 1", lines[-1])
-        self.assertEqual(lines[1].split(), ["a", "tight", "50", "B", "default", "400", "B"])
-        self.assertEqual(lines[2].split(), ["b", "default", "100", "B"])
-
-    def test_an_allocator_without_a_cache_is_never_the_best(self):
-        direct = {"label": "x_allocator:direct"}
-        runs = [
-            replayed("a", "direct", 10, **direct), replayed("b", "direct", 10, **direct),
-            replayed("a", "default", 20), replayed("b", "default", 20),
-        ]
-        lines = runner.replay_summary(runs)
-        self.assertEqual(lines[1].split()[:2], ["a", "default"])
-        self.assertTrue(lines[-1].strip().startswith("direct"), lines)
-        self.assertIn("no cache", lines[-1])
-
-    def test_without_a_default_the_first_setting_is_the_measure(self):
-        runs = [replayed("a", "x", 20), replayed("a", "y", 10)]
-        self.assertEqual(runner.replay_summary(runs)[1].split()[-3:], ["x", "20", "B"])
-
-    def test_equal_memory_prefers_fewer_device_calls(self):
-        runs = [replayed("a", "x", 200, device_mallocs=9), replayed("a", "y", 200)]
-        self.assertEqual(runner.replay_summary(runs)[1].split()[1], "y")
-
-    def test_out_of_memory_everywhere_is_said(self):
-        runs = [replayed(trace, "default", 9, out_of_memory=1) for trace in "ab"]
-        self.assertIn("out of memory", runner.replay_summary(runs)[1])
-
-    def test_no_results_give_no_lines(self):
-        self.assertEqual(runner.replay_summary([]), [])
-        self.assertEqual(runner.host_cost_summary([]), [])
-
-    def test_host_cost_is_one_line(self):
-        runs = [
-            {"name": "host_cost/caching/pair/512", "x_mutex_list": 1.66, "real_time": 29.9},
-            {"name": "host_cost/caching/mixed/mixed", "x_mutex_list": 5.25, "real_time": 98.0},
-            {"name": "host_cost/direct/pair/512", "x_mutex_list": 9.0, "real_time": 300.0},
-        ]
-        (line,) = runner.host_cost_summary(runs)
-        self.assertTrue(line.endswith("pair 512 B 1.7x (30 ns), mixed 5.2x (98 ns)"), line)
-
-    def test_sizes_are_read_easily(self):
-        expected = {
-            0: "0 B", 512: "512 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB",
-            20 << 20: "20 MiB", 1000 << 20: "1000 MiB", 80 << 30: "80 GiB",
-        }
-        for size, text in expected.items():
-            self.assertEqual(runner.size_text(size), text)
 
 
 if __name__ == "__main__":

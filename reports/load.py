@@ -10,13 +10,23 @@ import os
 import re
 
 from reports.reader import ResultError, kind_of, read_json
-from reports.records import HostCost, Memory, Results, Run, Segment, Stream, bounded
+from reports.records import (
+    HostCost,
+    Memory,
+    ReplaySpeed,
+    Results,
+    Run,
+    Segment,
+    Stream,
+    bounded,
+)
 
 HOST_COST_FILE = "host_cost.json"
 TWO_THREADS_FILE = "host_cost_two_threads.json"
 REPLAY_FILE = "replay.json"
 MEMORY_FILE = "replay_memory.json"
-FILES = (HOST_COST_FILE, TWO_THREADS_FILE, REPLAY_FILE, MEMORY_FILE)
+REPLAY_SPEED_FILE = "replay_speed.json"
+FILES = (HOST_COST_FILE, TWO_THREADS_FILE, REPLAY_FILE, MEMORY_FILE, REPLAY_SPEED_FILE)
 
 SCHEMA = "1"
 MEMORY_SCHEMA = "tidemark-memory-1"
@@ -128,6 +138,26 @@ def read_two_threads(reader):
             )
         )
     return costs
+
+
+def read_replay_speeds(reader):
+    speeds = []
+    for parts, item in read_benchmarks(reader, "replay_speed"):
+        if len(parts) < 2:
+            item.fail(
+                f"the name has {len(parts)} parts after replay_speed", "replay_speed/SUBJECT/TRACE"
+            )
+        speeds.append(
+            ReplaySpeed(
+                trace="/".join(parts[1:]),
+                subject=parts[0],
+                config=item.get("label").text() if item.has("label") else "",
+                events=item.get("events").number(),
+                ns_per_event=item.get("ns_per_event").number(),
+                events_per_second=item.get("events_per_second").number(),
+            )
+        )
+    return speeds
 
 
 COUNTERS_REQUIRED = (
@@ -350,6 +380,8 @@ def load(folder):
         results.host_costs = read_host_costs(readers[HOST_COST_FILE])
     if readers[TWO_THREADS_FILE]:
         results.two_threads = read_two_threads(readers[TWO_THREADS_FILE])
+    if readers[REPLAY_SPEED_FILE]:
+        results.replay_speeds = read_replay_speeds(readers[REPLAY_SPEED_FILE])
     runs = read_replays(readers[REPLAY_FILE]) if readers[REPLAY_FILE] else []
     memories = read_memories(readers[MEMORY_FILE]) if readers[MEMORY_FILE] else {}
     for present, absent in ((REPLAY_FILE, MEMORY_FILE), (MEMORY_FILE, REPLAY_FILE)):

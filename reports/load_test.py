@@ -73,7 +73,8 @@ class Reading(Folder):
             with tempfile.TemporaryDirectory() as folder:
                 sample.write(folder, {name: self.files[name]})
                 results = load.load(folder)
-                self.assertTrue(results.runs or results.host_costs or results.two_threads)
+                costs = results.host_costs or results.two_threads or results.replay_speeds
+                self.assertTrue(results.runs or costs)
 
     def test_without_replay_json_peaks_come_from_the_curves(self):
         results = self.load(["replay_memory.json"])

@@ -7,20 +7,27 @@ processes, since drawing takes most of the time. Files appear under their names 
 complete; the page comes last.
 """
 
+import os
+import signal
+
+if __name__ == "__main__":
+    # The other imports take a moment, and Ctrl-C within it would show a traceback of them.
+    signal.signal(signal.SIGINT, lambda number, _frame: os._exit(128 + number))
+
 import argparse
 import concurrent.futures
 import dataclasses
 import functools
+import glob
 import multiprocessing
-import os
 import re
-import signal
 import sys
 
 from reports import host_cost, load, markup, memory, overview, style
 from reports.page_context import context_section
 from reports.page_head import head
 from reports.page_host_cost import host_cost_section
+from reports.page_replay_speed import replay_speed_section
 from reports.page_trace import trace_section
 
 FIGURE_FOLDER = "figures"
@@ -116,7 +123,7 @@ def draw(index):
 def leave_signals_to_parent():
     """Ctrl-C reaches the whole process group; the parent ends the workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def draw_all(figures, folder, quick):
@@ -130,11 +137,7 @@ def draw_all(figures, folder, quick):
     with concurrent.futures.ProcessPoolExecutor(
         workers, mp_context=context, initializer=leave_signals_to_parent
     ) as pool:
-        try:
-            return list(pool.map(draw, range(len(figures))))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        return list(pool.map(draw, range(len(figures))))
 
 
 def write_file(path, data):
@@ -175,6 +178,8 @@ def build(folder, quick=False, note=""):
     sections += [trace_section(results, trace, pictures.get(trace, {})) for trace in results.traces]
     if results.host_costs or results.two_threads:
         sections.append(host_cost_section(results, pictures[HOST_COST]))
+    if results.replay_speeds:
+        sections.append(replay_speed_section(results))
     sections.append(context_section(results))
     path = os.path.join(folder, "index.html")
     write_file(path, markup.document(title(results), sections).encode("utf-8"))
@@ -205,7 +210,8 @@ def main(arguments=None):
         "--note", default="", metavar="TEXT", help="a sentence for the head of the page"
     )
     options = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, leave)
+    signal.signal(signal.SIGTERM, leave)
     folder = os.path.join(os.environ.get("BUILD_WORKING_DIRECTORY", ""), options.folder)
     try:
         paths = build(folder, options.quick, options.note)
@@ -217,15 +223,23 @@ def main(arguments=None):
         )
     except ImportError as error:
         return complain(f"{error.name} is not installed; ./setup installs it", 3)
-    except KeyboardInterrupt:
-        return complain("interrupted; no page was written", 130)
     print(paths[0])
     return 0
 
 
-def stop(number, _frame):
-    """SIGTERM ends the workers too, which the default action would leave waiting."""
-    raise SystemExit(complain("interrupted; no page was written", 128 + number))
+def leave(number, _frame):
+    """Ends the workers and the program at once: an exception would have to find its way through
+    whatever library is at work, and the workers would finish their pictures first.
+    """
+    workers = multiprocessing.active_children()
+    for worker in workers:
+        worker.kill()
+    for worker in workers:
+        worker.join()
+        for path in glob.glob(os.path.join(PLAN["folder"], f"*.{worker.pid}.part")):
+            os.unlink(path)
+    os.write(2, b"page: interrupted; no page was written\n")
+    os._exit(128 + number)
 
 
 def complain(text, status):

@@ -1,6 +1,6 @@
 """The head of a page: which setting to run, and all traces under all configurations at a glance."""
 
-from reports import host_cost, load, overview, ranking, style
+from reports import host_cost, load, overview, ranking, replay_speed, style
 from reports.markup import anchor, answer, caption, cell, escape, heading, prose, table
 from reports.page_context import first_context
 
@@ -18,8 +18,11 @@ def head(results, note):
         failed = all(run.out_of_memory for run in results.runs)
         parts.append(answer(ranking.answer(results), failed))
     else:
-        text = host_cost.sentence(results.host_costs)
-        parts.append(answer(f"{text} No trace was replayed, so no setting can be named."))
+        text = " ".join(trace.sentence for trace in replay_speed.traces(results))
+        if results.host_costs:
+            text = host_cost.sentence(results.host_costs)
+        text += " No recording was replayed under settings, so no setting can be named."
+        parts.append(answer(text.strip()))
     if len(results.traces) > 1:
         parts.append(overview_table(results))
     return "".join(parts)

@@ -144,6 +144,24 @@ class WholePage(unittest.TestCase):
             names = ("real_time", "x_mutex_list", "x_one_thread")
             self.assertEqual(values, [benchmark[name] for name in names])
 
+    def test_numbers_of_replay_speed_are_those_of_the_file(self):
+        rows = self.document.tables["Replay speed of made_1000000"][1:]
+        benchmarks = {
+            benchmark["label"]: benchmark
+            for benchmark in self.files["replay_speed.json"]["benchmarks"]
+        }
+        self.assertEqual(len(rows), len(benchmarks))
+        limits = {label: benchmark["ns_per_event"] for label, benchmark in benchmarks.items()}
+        for row in rows:
+            benchmark = benchmarks[row[1][0]]
+            event_ns = benchmark["ns_per_event"]
+            values = [float(value) for _, value in row[2:]]
+            self.assertEqual(values[:2], [event_ns, benchmark["events_per_second"]], f"seed {SEED}")
+            self.assertAlmostEqual(values[2], event_ns / limits["what ideal_list is"])
+            self.assertAlmostEqual(values[3], event_ns / limits["what mutex_list is"])
+        words = " ".join("".join(self.document.words).split())
+        self.assertIn("A replay of 1 000 000 allocations and frees does", words)
+
     def test_idle_cache_is_that_of_the_file_and_a_handle_is_counted(self):
         rows = self.rows("Idle cache per stream")
         self.assertEqual(float(rows["default"][0][1]), 33 << 20)

@@ -51,9 +51,8 @@ def provenance(runs):
         parts.append(style.plural(events, "event"))
     if any(run.counter("start_assumed") for run in runs):
         parts.append("the recording begins mid-run: its start state is approximated")
-    limits = {run.limit_bytes for run in runs if run.limit_bytes is not None}
-    if len(limits) == 1:
-        parts.append(f"limit {style.format_bytes(limits.pop())}")
+    limit = ranking.baseline_of(runs).limit_bytes
+    parts.append("no memory limit" if limit is None else f"limit {style.format_bytes(limit)}")
     return " · ".join(part for part in parts if part)
 
 

@@ -3,7 +3,12 @@
 import contextlib
 import io
 import os
+import shutil
+import signal
+import subprocess
+import sys
 import tempfile
+import time
 import unittest
 
 from reports import load, page, ranking, sample
@@ -33,6 +38,11 @@ class PartialPages(unittest.TestCase):
         self.assertIn("no setting can be named", text)
         self.assertEqual(list(document.tables), ["Host cost"])
         self.assertEqual(len(paths), 1 + 2 * 2)
+
+    def test_replay_speed_alone_has_its_table(self):
+        _, text, document = self.only("replay_speed.json")
+        self.assertIn("million events/s", text)
+        self.assertEqual(list(document.tables), ["Replay speed of made_1000000"])
 
     def test_replay_alone_has_a_ranking_and_says_what_is_absent(self):
         paths, text, document = self.only("replay.json", traces=["alpha"])
@@ -119,6 +129,28 @@ class Program(unittest.TestCase):
             status, _, err = self.run_main(folder)
             self.assertEqual((status, err.count("\n")), (2, 1))
             self.assertFalse(os.path.exists(os.path.join(folder, "index.html")))
+
+    def test_an_interrupt_ends_it_at_once_with_one_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            sample.write(folder, sample.make(SEED))
+            figures = os.path.join(folder, page.FIGURE_FOLDER)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                child = subprocess.Popen(
+                    [sys.executable, os.path.abspath(page.__file__), folder],
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+                while not os.path.exists(figures):  # it has begun to draw
+                    self.assertIsNone(child.poll())
+                    time.sleep(0.01)
+                child.send_signal(number)
+                _, errors = child.communicate(timeout=60)
+                self.assertEqual(child.returncode, 128 + number)
+                self.assertEqual(errors, "page: interrupted; no page was written\n")
+                self.assertFalse(os.path.exists(os.path.join(folder, "index.html")))
+                self.assertEqual([name for name in os.listdir(figures) if "part" in name], [])
+                shutil.rmtree(figures)
 
     def test_a_relative_path_is_meant_where_the_user_stands(self):
         with tempfile.TemporaryDirectory() as folder:

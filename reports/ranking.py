@@ -64,8 +64,8 @@ def baseline_of(runs):
 
 @dataclasses.dataclass
 class Verdict:
-    """What to run for one trace. best: the lowest peak; choice: that, or the baseline if little
-    is saved.
+    """What to run for one trace. best: the lowest peak of a setting that finishes; choice: that, or
+    the baseline if little is saved.
     """
 
     baseline: object
@@ -140,7 +140,7 @@ def limited(run, baseline):
         return ""
     fraction = (
         f" (memory fraction {run.memory_fraction:.3g})"
-        if run.memory_fraction and run.limit_bytes is not None
+        if run.memory_fraction and run.capacity_bytes is not None
         else ""
     )
     return (

@@ -84,6 +84,17 @@ class Verdicts(unittest.TestCase):
         text = sentence([run("default", 4), best])
         self.assertIn("limited to 4.00 GiB (memory fraction 0.05)", text)
 
+    def test_a_limit_on_a_device_of_unknown_size_is_told_in_bytes_alone(self):
+        best = run("gc", 3, limit_bytes=5 * GIB)
+        best.memory_fraction, best.capacity_bytes = 0.00007, None
+        default = run("default", 4)
+        default.capacity_bytes = None
+        self.assertTrue(
+            sentence([default, best]).endswith(
+                " That is with the process limited to 5.00 GiB, which `default` was not."
+            )
+        )
+
     def test_the_default_is_kept_when_nothing_takes_less(self):
         verdict = ranking.judge([run("default", 2), run("a", 2), run("b", 3)])
         self.assertEqual(verdict.choice.config_name, "default")

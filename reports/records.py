@@ -31,6 +31,18 @@ class HostCost:
 
 
 @dataclasses.dataclass
+class ReplaySpeed:
+    """One allocator under the requests of one long trace."""
+
+    trace: str
+    subject: str
+    config: str
+    events: float
+    ns_per_event: float
+    events_per_second: float
+
+
+@dataclasses.dataclass
 class Stream:
     stream: int
     reserved_bytes: int
@@ -141,6 +153,7 @@ class Results:
     runs: list  # of Run, in the order of the files
     contexts: dict  # file name -> its context
     notes: list  # sentences: what is absent or disagrees
+    replay_speeds: list = dataclasses.field(default_factory=list)  # of ReplaySpeed
 
     @property
     def traces(self):

@@ -158,6 +158,25 @@ def two_threads_benchmarks(generator):
     ]
 
 
+def replay_speed_benchmarks(generator):
+    benchmarks = []
+    for place, subject in enumerate(("caching", "mutex_list", "ideal_list")):
+        event_ns = 64 / 4**place * generator.uniform(0.9, 1.1)
+        benchmarks.append(
+            {
+                "name": f"replay_speed/{subject}/made_1000000",
+                "run_type": "iteration",
+                "real_time": event_ns * 1e6,
+                "time_unit": "ns",
+                "label": f"what {subject} is",
+                "events": 1e6,
+                "ns_per_event": event_ns,
+                "events_per_second": 1e9 / event_ns,
+            }
+        )
+    return benchmarks
+
+
 def make(seed, traces=("alpha", "beta"), configs=None):
     """file name -> its content"""
     generator = random.Random(seed)
@@ -175,6 +194,7 @@ def make(seed, traces=("alpha", "beta"), configs=None):
         },
         "replay.json": {"context": CONTEXT, "benchmarks": replays},
         "replay_memory.json": {"schema": "tidemark-memory-1", "context": CONTEXT, "runs": runs},
+        "replay_speed.json": {"context": CONTEXT, "benchmarks": replay_speed_benchmarks(generator)},
     }
 
 

@@ -122,6 +122,12 @@ def plural(value, noun):
     return format_count(value) + NBSP + (noun if value == 1 else forms.get(noun, noun + "s"))
 
 
+def format_rate(value):
+    """17823456 -> 17.8 million; a number of things, for "a second" to follow"""
+    number, unit = scaled(value, 1000, ("", "thousand", "million", "billion"))
+    return digits(number) + (NBSP + unit if unit else "")
+
+
 def format_percent(share, signed=False):
     """0.0834 -> 8.3 %; what rounds to zero but is not says so."""
     percent = abs(share) * 100

@@ -54,6 +54,8 @@ class Formats(unittest.TestCase):
     def test_counts_have_thin_separators(self):
         self.assertEqual(style.format_count(19157), "19\u202f157")
         self.assertEqual(style.format_count(999), "999")
+        self.assertEqual(plain(style.format_rate(17823456)), "17.8 million")
+        self.assertEqual(style.format_rate(12), "12.0")
         self.assertEqual(plain(style.format_count(1234567)), "1 234 567")
         self.assertEqual(plain(style.plural(1, "retry")), "1 retry")
         self.assertEqual(plain(style.plural(2, "retry")), "2 retries")
