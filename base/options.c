@@ -9,10 +9,12 @@
 
 #include "base/check.h"
 #include "base/size.h"
+#include "base/text.h"
 
 #include <argp.h>
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -63,6 +65,7 @@ void base_options_usage_error(const struct base_program *program, const char *fo
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
+    base_text_clean(message);
     fprintf(stderr, "%s: %s\n", program->name, message);
     exit_with_hint(program);
 }
@@ -279,8 +282,31 @@ static void enter_users_directory(const struct base_program *program) {
     exit(ENVIRONMENT_EXIT);
 }
 
+// A program may be started with a standard stream closed. The next file that it opens would take
+// that number, and what is printed would go into the file.
+static void open_standard_streams(void) {
+    for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; descriptor++) {
+        if (fcntl(descriptor, F_GETFD) >= 0) continue;
+        // The lowest free number is the one that is missing.
+        if (open("/dev/null", O_RDWR) != descriptor) exit(ENVIRONMENT_EXIT);
+    }
+}
+
+// At exit: output that could not be written is an error like any other, whatever the program did
+// since.
+static void check_output(int exit_code, void *name) {
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return;
+    const int error = errno;
+    fprintf(stderr, "%s: cannot write standard output%s%s\n", (const char *)name,
+            error == 0 ? "" : ": ", error == 0 ? "" : strerror(error));
+    _exit(exit_code == 0 ? USAGE_EXIT : exit_code);
+}
+
 void base_options_parse(const struct base_program *program, int argc, char **argv,
                         struct base_common *common) {
+    open_standard_streams();
+    BASE_CHECK_EQ(on_exit(check_output, (char *)(uintptr_t)program->name), 0);
     struct argp_option *const table = table_create(program);
     char *documentation = NULL;
     BASE_CHECK(asprintf(&documentation, "%s%s%s", program->summary,

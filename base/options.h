@@ -19,7 +19,9 @@
 //     base_options_parse(&program, argc, argv, &common);
 //
 // On return relative paths in arguments and --out mean the directory the user stood in
-// (BUILD_WORKING_DIRECTORY, which `bazel run` sets): the process has changed into it.
+// (BUILD_WORKING_DIRECTORY, which `bazel run` sets): the process has changed into it. From here on
+// the standard streams are open, and a program that ends with output it could not write (a full
+// disk) says so and ends with 2.
 #ifndef TIDEMARK_BASE_OPTIONS_H
 #define TIDEMARK_BASE_OPTIONS_H
 

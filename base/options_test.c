@@ -191,13 +191,13 @@ static void wrong_numbers_are_refused(void) {
 static void wrong_sizes_are_refused(void) {
     expect_refused(
         COMMAND(full, "--capacity", "-1GiB"),
-        "--capacity: '-1GiB' is not a size: write a whole number of bytes below 8 EiB, for "
-        "example 512, 20MiB or 1.5GiB");
+        "--capacity: '-1GiB' is not a size: write a whole number of bytes below 8 EiB, in B, "
+        "KiB, MiB, GiB or TiB, for example 512, 20MiB or 1.5GiB");
     expect_refused(COMMAND(full, "--capacity", "0"),
                    "--capacity: a device needs some memory, for example 80GiB");
     expect_refused(COMMAND(full, "--budget", "9EiB"),
-                   "--budget: '9EiB' is not a size: write a whole number of bytes below 8 EiB, for "
-                   "example 512, 20MiB or 1.5GiB");
+                   "--budget: '9EiB' is not a size: write a whole number of bytes below 8 EiB, in B, "
+                   "KiB, MiB, GiB or TiB, for example 512, 20MiB or 1.5GiB");
 }
 
 static void wrong_words_are_refused(void) {
@@ -271,6 +271,39 @@ static void relative_paths_mean_the_users_directory(void) {
     base_child_deinit(&child);
 }
 
+static void print_much(void *argument) {
+    const char *const path = argument;
+    struct base_common common = BASE_COMMON_DEFAULTS;
+    char *argv[] = {strdup("bare"), NULL};
+    if (path == NULL)
+        BASE_CHECK_EQ(close(STDOUT_FILENO), 0);
+    else
+        BASE_CHECK(freopen(path, "w", stdout) != NULL);
+    base_options_parse(&bare, 1, argv, &common);
+    // A file opened now must not become the standard output.
+    FILE *const file = fopen("/dev/null", "w");
+    BASE_CHECK(file != NULL && fileno(file) > STDERR_FILENO);
+    fclose(file);
+    free(argv[0]);
+    puts("a result");
+    exit(0);
+}
+
+static void output_that_cannot_be_written_is_an_error(void) {
+    struct base_child child = base_child_run(print_much, (char[]){"/dev/full"});
+    expect_text(child.error_text,
+                "bare: cannot write standard output: No space left on device\n");
+    BASE_CHECK_EQ(child.exit_code, 2);
+    base_child_deinit(&child);
+}
+
+static void a_closed_stream_is_opened_to_nowhere(void) {
+    struct base_child child = base_child_run(print_much, NULL);
+    expect_text(child.error_text, "");
+    BASE_CHECK_EQ(child.exit_code, 0);
+    base_child_deinit(&child);
+}
+
 int main(void) {
     BASE_CHECK_EQ(unsetenv("BUILD_WORKING_DIRECTORY"), 0);
     no_options_leave_every_default();
@@ -285,5 +318,7 @@ int main(void) {
     wrong_argument_counts_are_refused();
     help_lists_what_the_program_takes();
     relative_paths_mean_the_users_directory();
+    output_that_cannot_be_written_is_an_error();
+    a_closed_stream_is_opened_to_nowhere();
     return 0;
 }

@@ -72,7 +72,7 @@ enum base_status base_size_parse(const char *text, uint64_t *bytes) {
         return BASE_OK;
     return base_status_set(BASE_INVALID_VALUE,
                            "'%s' is not a size: write a whole number of bytes below 8 EiB, "
-                           "for example 512, 20MiB or 1.5GiB",
+                           "in B, KiB, MiB, GiB or TiB, for example 512, 20MiB or 1.5GiB",
                            text);
 }
 

@@ -2,6 +2,8 @@
 // be told even when host memory ran out, and no thread sees another one's. No locks.
 #include "base/status.h"
 
+#include "base/text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +19,8 @@ enum base_status base_status_set(enum base_status status, const char *format, ..
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    // It may quote what a file holds or is called.
+    base_text_clean(text);
     memcpy(message, text, strlen(text) + 1);
     return status;
 }
@@ -38,6 +42,7 @@ enum base_status base_status_prefix(enum base_status status, const char *format,
         end += taken;
     }
     text[end] = 0;
+    base_text_clean(text);
     memcpy(message, text, end + 1);
     return status;
 }

@@ -45,7 +45,7 @@ enum base_status {
 #define BASE_STATUS_MESSAGE_SIZE 2048
 
 // Sets this thread's sentence and returns STATUS, so that `return base_status_set(BASE_IO, ...)`
-// reads well.
+// reads well. Whatever it quotes, the sentence is one line without control characters.
 enum base_status base_status_set(enum base_status status, const char *format, ...)
     BASE_PRINTF(2, 3);
 

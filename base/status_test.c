@@ -42,6 +42,13 @@ static void other_thread(void *argument) {
     (void)base_status_set(BASE_LIMIT, "theirs");
 }
 
+static void sentence_is_one_line_whatever_it_quotes(void) {
+    (void)base_status_set(BASE_IO, "cannot read %s", "a\nb\x1b[2J\xff.tmt");
+    BASE_CHECK_EQ(strcmp(base_status_message(), "cannot read a?b?[2J?.tmt"), 0);
+    (void)base_status_prefix(BASE_IO, "%s", "c\td");
+    BASE_CHECK_EQ(strcmp(base_status_message(), "c?d: cannot read a?b?[2J?.tmt"), 0);
+}
+
 static void each_thread_has_its_own_sentence(void) {
     (void)base_status_set(BASE_IO, "ours");
     struct base_thread thread;
@@ -76,6 +83,7 @@ int main(void) {
     prefixes_stack_up_from_the_inside();
     sentence_may_quote_the_one_before();
     longest_sentence_is_cut_not_overrun();
+    sentence_is_one_line_whatever_it_quotes();
     each_thread_has_its_own_sentence();
     names_texts_and_exit_codes_follow_the_list();
     unknown_values_are_named_as_such();
