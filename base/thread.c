@@ -4,7 +4,10 @@
 #include "base/thread.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
+
+const struct base_thread_hooks *base__thread_hooks;
 
 void base_mutex_init(struct base_mutex *mutex) {
     BASE_CHECK_EQ(pthread_mutex_init(&mutex->mutex, NULL), 0);
@@ -15,6 +18,9 @@ void base_mutex_deinit(struct base_mutex *mutex) {
 }
 
 bool base_mutex_try_lock(struct base_mutex *mutex) {
+    const struct base_thread_hooks *hooks = base__thread_hooks_get();
+    if (hooks != NULL && !hooks->try_lock(mutex))
+        return false;
     const int result = pthread_mutex_trylock(&mutex->mutex);
     BASE_CHECK(result == 0 || result == EBUSY);
     return result == 0;
@@ -29,14 +35,26 @@ void base_condition_deinit(struct base_condition *condition) {
 }
 
 void base_condition_wait(struct base_condition *condition, struct base_mutex *mutex) {
-    BASE_CHECK_EQ(pthread_cond_wait(&condition->condition, &mutex->mutex), 0);
+    const struct base_thread_hooks *hooks = base__thread_hooks_get();
+    if (hooks != NULL)
+        hooks->wait(condition, mutex);
+    else
+        BASE_CHECK_EQ(pthread_cond_wait(&condition->condition, &mutex->mutex), 0);
+}
+
+static void signal_hook(struct base_condition *condition, bool all) {
+    const struct base_thread_hooks *hooks = base__thread_hooks_get();
+    if (hooks != NULL)
+        hooks->signal(condition, all);
 }
 
 void base_condition_signal(struct base_condition *condition) {
+    signal_hook(condition, false);
     BASE_CHECK_EQ(pthread_cond_signal(&condition->condition), 0);
 }
 
 void base_condition_broadcast(struct base_condition *condition) {
+    signal_hook(condition, true);
     BASE_CHECK_EQ(pthread_cond_broadcast(&condition->condition), 0);
 }
 
@@ -44,12 +62,16 @@ void base_condition_broadcast(struct base_condition *condition) {
 struct start {
     void (*body)(void *argument);
     void *argument;
+    void *hooked;
 };
 
 static void *run(void *argument) {
     struct start *const start = argument;
     const struct start copy = *start;
     free(start);
+    const struct base_thread_hooks *hooks = base__thread_hooks_get();
+    if (hooks != NULL && copy.hooked != NULL)
+        hooks->begin(copy.hooked);
     copy.body(copy.argument);
     return NULL;
 }
@@ -57,10 +79,23 @@ static void *run(void *argument) {
 void base_thread_start(struct base_thread *thread, void (*body)(void *argument), void *argument) {
     struct start *const start = malloc(sizeof *start);
     BASE_CHECK(start != NULL);
-    *start = (struct start){body, argument};
+    const struct base_thread_hooks *hooks = base__thread_hooks_get();
+    thread->hooked = hooks != NULL ? hooks->start() : NULL;
+    *start = (struct start){body, argument, thread->hooked};
     BASE_CHECK_EQ(pthread_create(&thread->thread, NULL, run, start), 0);
 }
 
 void base_thread_join(struct base_thread *thread) {
+    const struct base_thread_hooks *hooks = base__thread_hooks_get();
+    if (hooks != NULL && thread->hooked != NULL)
+        hooks->join(thread->hooked);
     BASE_CHECK_EQ(pthread_join(thread->thread, NULL), 0);
+}
+
+void base_thread_yield(void) {
+    const struct base_thread_hooks *hooks = base__thread_hooks_get();
+    if (hooks != NULL)
+        hooks->yield();
+    else
+        sched_yield();
 }

@@ -174,6 +174,8 @@ static enum base_status settings_from_environment(void) {
         status = sim__readings_from_environment();
     if (status == BASE_OK)
         status = sim__faults_from_environment();
+    if (status == BASE_OK)
+        status = sim__serialize_from_environment();
     is_read = status == BASE_OK;
     return status;
 }

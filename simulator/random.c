@@ -36,21 +36,22 @@ struct manner {
 };
 
 static const struct manner manners[] = {
-    {0.35, 0.431, 1, {0, 0}},       // 0.431
-    {0.30, 0, 0, {0, 0}},           // 0.5
-    {0.09, 0.125, 0.0204, {0, 0}},  // 0.5
-    {0.09, 0.25, 0.1111, {0, 0}},   // 0.5
-    {0.09, 0.375, 0.36, {0, 0}},    // 0.5
-    {0.08, 0, 0, {0.01, 0.5}},      // 0.6 at the next call to 1 long after
+    {0.20, 0.4, 1, {0, 0}},        // 0.4
+    {0.42, 0, 0, {0, 0}},          // 0.5
+    {0.10, 0.125, 0.0204, {0, 0}}, // 0.5
+    {0.10, 0.25, 0.1111, {0, 0}},  // 0.5
+    {0.10, 0.375, 0.36, {0, 0}},   // 0.5
+    {0.08, 0, 0, {0.01, 0.5}},     // 0.6 at the next call, 1 long after
 };
 #define MANNER_COUNT (sizeof manners / sizeof manners[0])
 
 #define DOUBT_CHANCE 0.4
 #define POLL_CHANCE 0.5 // that a query that says "not ready" lets something run
 #define POLLS_IDLE_MAX 8
-#define CHANGES_NEVER_CHANCE 0.25
-#define CHANGE_GAP_MAX 64
-#define WILD_RANDOM_CHANCE 0.3
+#define EVEN_CHANCE 0.35 // that ranks count for nothing among the deferred
+#define CHANGES_NEVER_CHANCE 0.15
+#define CHANGE_GAP_MAX 48
+#define WILD_EVENNESS 0.3
 #define WILD_CHANGE_CHANCE 0.2
 
 #define PROMPT_BIT ((uint64_t)1 << 63)
@@ -62,6 +63,7 @@ static struct {
     uint64_t base; // of two mirrored seeds
     bool mirrored, newest_first, wild;
     double prompt_chance, eagerness;
+    double evenness; // chance of each step that ranks do not count
     uint64_t change_gap; // steps between changes, on average; 0: none
     uint64_t change_in;
     uint64_t submission_count;
@@ -76,7 +78,7 @@ void sim__schedule_random_seed(uint64_t seed) { chosen_seed = seed; }
 
 static void change_plan(void) {
     if (state.change_gap > 0)
-        state.change_in = base_random_between(&state.random, 1, 2 * state.change_gap);
+        state.change_in = base_random_between(&state.random, 1, 2 * state.change_gap - 1);
 }
 
 static void reset(void) {
@@ -97,7 +99,12 @@ static void reset(void) {
                                                           (uint64_t)(manner->eagerness[0] * 1000),
                                                           (uint64_t)(manner->eagerness[1] * 1000)) /
                           1000;
-    state.change_gap = base_random_chance(&state.random, CHANGES_NEVER_CHANCE)
+    const double changes = base_random_unit(&state.random);
+    state.evenness = state.wild                ? WILD_EVENNESS
+                     : state.newest_first      ? 0
+                     : changes < EVEN_CHANCE   ? 1
+                                               : 0;
+    state.change_gap = changes > 1 - CHANGES_NEVER_CHANCE
                            ? 0
                            : base_random_log_between(&state.random, 1, CHANGE_GAP_MAX);
     change_plan();
@@ -231,7 +238,7 @@ static bool step(void) {
     if (state.count == 0)
         return false;
     uint32_t at = 0;
-    if (state.wild && base_random_chance(&state.random, WILD_RANDOM_CHANCE))
+    if (state.evenness > 0 && base_random_chance(&state.random, state.evenness))
         at = (uint32_t)base_random_below(&state.random, state.count);
     run(state.heap[at]);
     return true;

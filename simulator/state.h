@@ -162,6 +162,8 @@ struct sim__thread *sim__thread(void);
 // Configures from the environment if nothing did so far; a bad variable ends the program with one
 // line and exit status 2.
 void sim__start_locked(void);
+// Host threads take turns from now on, if TIDEMARK_SIM_SERIALIZE says so (serialize.c).
+enum base_status sim__serialize_from_environment(void);
 // A host limit ends the program with one line and exit status 3; it must never look like a CUDA
 // error.
 _Noreturn void sim__host_limit(const char *format, ...) __attribute__((format(printf, 1, 2)));
