@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static bool no_stacks, uncompressed;
 static const char *source, *name;
@@ -41,6 +42,13 @@ static bool has_suffix(const char *path, const char *suffix) {
     return length > suffix_length && strcmp(path + length - suffix_length, suffix) == 0;
 }
 
+// Under whatever names.
+static bool is_same_file(const char *a, const char *b) {
+    struct stat first, second;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
 static enum base_status convert(const char *in, const char *out, bool pickle) {
     const struct trace_read_options read_options = {.memory_limit_bytes = memory_limit_bytes,
                                                     .no_stacks = no_stacks};
@@ -62,6 +70,9 @@ int main(int argc, char **argv) {
     const bool pickle = has_suffix(out, ".pickle") || has_suffix(out, ".pkl");
     if (!pickle && !has_suffix(out, ".tmt"))
         base_options_usage_error(&program, "%s: its name must end in .tmt or .pickle", out);
+    // A conversion may lose what OUT's format has no place for: the recording itself stays.
+    if (is_same_file(common.arguments[0], out))
+        base_options_usage_error(&program, "%s: OUT is the file IN; give another name", out);
     base_interrupt_install();
     enum base_status status = convert(common.arguments[0], out, pickle);
     if (status != BASE_OK) fprintf(stderr, "convert: %s\n", base_status_message());

@@ -217,6 +217,5 @@ int main(int argc, char **argv) {
         printf("\n");
     }
     json_decref(files);
-    if (fflush(stdout) != 0 && exit_code == 0) exit_code = 2;
     return exit_code;
 }

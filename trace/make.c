@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 // Frames of the made program, and how deep its stacks are: what real recordings with Python stacks
 // show.
@@ -24,7 +25,9 @@ enum {
     EVENT_COUNT_DEFAULT = 1000000
 };
 
-static uint64_t event_count, size_bytes, stream_count = 1;
+#define NOT_GIVEN UINT64_MAX
+
+static uint64_t event_count = NOT_GIVEN, size_bytes, stream_count = 1;
 static const char *profile_name = "training", *format_name;
 static bool uncompressed;
 
@@ -247,6 +250,28 @@ static bool is_pickle(const char *path) {
     base_options_usage_error(&program, "--format %s: it must be tmt or pickle", format_name);
 }
 
+// A .tmt is made in memory. Twice its entries: the table grows by half, and two of three events are
+// two entries.
+static void check_memory(void) {
+    const uint64_t event_bytes = 2 * sizeof(struct trace_event);
+    const uint64_t memory_bytes =
+        (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    char memory[BASE_SIZE_TEXT];
+    if (event_count > memory_bytes / event_bytes)
+        base_options_usage_error(
+            &program,
+            "--events %" PRIu64 ": at most %" PRIu64 " fit the %s of memory of this machine",
+            event_count, memory_bytes / event_bytes, base_size_format(memory_bytes, memory));
+}
+
+static void choose_event_count(bool pickle) {
+    if (size_bytes > 0 && event_count != NOT_GIVEN)
+        base_options_usage_error(&program, "--size and --events exclude each other");
+    if (event_count == NOT_GIVEN) event_count = EVENT_COUNT_DEFAULT;
+    if (event_count == 0) base_options_usage_error(&program, "--events 0: it must be 1 or more");
+    if (!pickle) check_memory();
+}
+
 int main(int argc, char **argv) {
     struct base_common common = BASE_COMMON_DEFAULTS;
     base_options_parse(&program, argc, argv, &common);
@@ -257,9 +282,7 @@ int main(int argc, char **argv) {
                                  stream_count, TRACE_GENERATOR_STREAMS_MAX);
     if (size_bytes > 0 && !pickle)
         base_options_usage_error(&program, "--size is for --format pickle; a .tmt takes --events");
-    if (size_bytes > 0 && event_count > 0)
-        base_options_usage_error(&program, "--size and --events exclude each other");
-    if (event_count == 0) event_count = EVENT_COUNT_DEFAULT;
+    choose_event_count(pickle);
     const struct trace_generator_options generator_options = {
         .seed = common.seed, .profile = profile_parse(), .stream_count = (uint32_t)stream_count};
     base_interrupt_install();

@@ -109,6 +109,29 @@ static void convert_says_what_is_wrong(void) {
     output_of(1, "test -e $F/out.tmt");
 }
 
+static void convert_never_writes_over_what_it_reads(void) {
+    output_of(0, "cp %s $F/kept.tmt && ln $F/kept.tmt $F/linked.tmt", recorded);
+    check_contains(output_of(2, "%s $F/kept.tmt $F/kept.tmt --no-stacks", convert),
+                   "OUT is the file IN");
+    check_contains(output_of(2, "%s $F/kept.tmt $F/linked.tmt", convert), "OUT is the file IN");
+    output_of(0, "cmp %s $F/kept.tmt", recorded);
+}
+
+// A stranger's file must not speak to the terminal.
+static void names_are_shown_without_control_characters(void) {
+    output_of(0, "%s %s $F/named.tmt --name \"$(printf 'a\\033[2Jb\\377')\"", convert, recorded);
+    check_contains(output_of(0, "%s $F/named.tmt", info), "a?[2Jb?  (.tmt, 1 device)\n");
+    check_contains(output_of(0, "%s --format json $F/named.tmt", info), "\"name\": \"a?[2Jb?\"");
+    check_contains(output_of(2, "%s \"$(printf '$F/no\\nfile')\"", info), "no?file: cannot be opened");
+}
+
+static void output_that_is_lost_is_an_error(void) {
+    check_contains(output_of(2, "%s %s > /dev/full", info, recorded),
+                   "info: cannot write standard output");
+    check_contains(output_of(2, "%s --help > /dev/full", info),
+                   "info: cannot write standard output");
+}
+
 static void make_gives_the_same_bytes_for_the_same_seed(void) {
     output_of(0,
               "%s $F/a.tmt --events 20000 --seed 5 --streams 3 && %s $F/b.tmt --events 20000 "
@@ -148,6 +171,9 @@ static void make_says_what_is_wrong(void) {
     check_contains(output_of(2, "%s $F/x.pickle --size 1MiB --events 5", make),
                    "exclude each other");
     check_contains(output_of(2, "%s $F/x.tmt --format csv", make), "must be tmt or pickle");
+    check_contains(output_of(2, "%s $F/x.tmt --events 0", make), "must be 1 or more");
+    check_contains(output_of(2, "%s $F/x.tmt --events 1000000000000000", make),
+                   "of memory of this machine");
     output_of(1, "test -e $F/x.tmt || test -e $F/x.pickle");
 }
 
@@ -161,6 +187,9 @@ int main(int argc, char **argv) {
     info_goes_on_after_a_file_it_cannot_read_and_ends_with_2();
     convert_goes_to_a_snapshot_and_back();
     convert_says_what_is_wrong();
+    convert_never_writes_over_what_it_reads();
+    names_are_shown_without_control_characters();
+    output_that_is_lost_is_an_error();
     make_gives_the_same_bytes_for_the_same_seed();
     make_streams_a_snapshot_of_the_size_asked_for();
     make_says_what_is_wrong();

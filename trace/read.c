@@ -7,6 +7,8 @@
 #include "trace/snapshot_reader.h"
 #include "trace/tmt.h"
 
+#include "base/text.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,6 +90,14 @@ static enum base_status read_input(struct trace_input *input, const char *path,
     return base_status_prefix(refuse(input->next, look), "%s", path);
 }
 
+// What is shown on terminals and in pages, and may come from a stranger.
+static void clean_texts(struct trace *trace) {
+    char *const texts[] = {trace->name, trace->source, trace->settings.config,
+                           trace->settings.torch_version};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (texts[i] != NULL) base_text_clean(texts[i]);
+}
+
 enum base_status trace_read(const char *path, const struct trace_read_options *options,
                             struct trace **trace) {
     static const struct trace_read_options defaults = {0};
@@ -99,5 +109,6 @@ enum base_status trace_read(const char *path, const struct trace_read_options *o
     if (status != BASE_OK) return status;
     status = read_input(&input, path, options == NULL ? &defaults : options, trace);
     trace_input_close(&input);
+    if (status == BASE_OK) clean_texts(*trace);
     return status;
 }

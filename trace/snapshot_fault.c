@@ -107,5 +107,7 @@ enum base_status trace__snapshot_fault_status(const struct snapshot *snapshot,
                  type_text(fault->type));
         break;
     }
+    // The values of the outermost dict have no place of their own.
+    if (fault->offset == 0) return base_status_set(BASE_FORMAT, "%s", what);
     return base_status_set(BASE_FORMAT, "(ends at byte %" PRIu64 "): %s", fault->offset, what);
 }

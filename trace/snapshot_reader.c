@@ -6,6 +6,7 @@
 #include "trace/snapshot.h"
 
 #include "base/check.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,31 +20,11 @@ bool trace__is_pickle(const unsigned char *bytes, size_t size) {
     return bytes[0] == 0x80 || bytes[0] == '(' || bytes[0] == '}' || bytes[0] == ']';
 }
 
-// How many bytes the UTF-8 character at BYTES has; 0 if it is none.
-static size_t utf8_length(const unsigned char *bytes, size_t size) {
-    static const struct {
-        unsigned char mask, lead;
-        uint32_t least;
-    } forms[] = {{0x80, 0x00, 1}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
-    for (size_t more = 0; more < 4; more++) {
-        if ((bytes[0] & forms[more].mask) != forms[more].lead) continue;
-        if (size <= more) return 0;
-        uint32_t code = bytes[0] & (unsigned char)~forms[more].mask;
-        for (size_t i = 1; i <= more; i++) {
-            if ((bytes[i] & 0xc0) != 0x80) return 0;
-            code = code << 6 | (bytes[i] & 0x3f);
-        }
-        bool surrogate = code >= 0xd800 && code < 0xe000;
-        return code >= forms[more].least && code <= 0x10ffff && !surrogate ? more + 1 : 0;
-    }
-    return 0;
-}
-
-// Replaces what is no UTF-8 by '?'. Python writes lone surrogates where a file name was no UTF-8;
-// reports need text.
+// Replaces what is no UTF-8 by '?', and zeros, which end a string here. Python writes lone surrogates
+// where a file name was no UTF-8; reports need text.
 static void clean_utf8(char *bytes, size_t length) {
     for (size_t i = 0; i < length;) {
-        size_t step = utf8_length((unsigned char *)bytes + i, length - i);
+        const size_t step = bytes[i] == 0 ? 0 : base_utf8_length(bytes + i, length - i);
         if (step == 0) bytes[i] = '?';
         i += step == 0 ? 1 : step;
     }

@@ -416,6 +416,7 @@ static void what_is_no_snapshot_is_told_what_it_is(void) {
     pickle_test_text(&test, "segments");
     PICKLE_TEST_ADD(&test, "K\1u.");
     check_refused(&test, "'segments' is an integer; due is a list of segments", "");
+    BASE_CHECK(strstr(base_status_message(), "at byte 0") == NULL); // it has no place to tell
     begin_top(&test);
     pickle_test_text(&test, "device_traces");
     PICKLE_TEST_ADD(&test, "](");

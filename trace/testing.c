@@ -90,7 +90,7 @@ static void set_settings(struct trace *trace, struct base_random *random) {
     trace->has_pool_ids = base_random_chance(random, 0.5);
     settings->known = base_random_chance(random, 0.5);
     settings->expandable_segments = base_random_chance(random, 0.5);
-    settings->max_split_size = (int64_t)base_random_next(random);
+    settings->max_split_size = (int64_t)(base_random_next(random) >> 1) - 1;
     settings->garbage_collection_threshold = base_random_unit(random);
     settings->memory_fraction = base_random_unit(random);
     settings->capacity_bytes = base_random_next(random);

@@ -75,6 +75,8 @@ static enum base_status header_check(const unsigned char *header) {
     if (devices > TRACE_DEVICE_COUNT_MAX)
         return base_status_set(BASE_FORMAT, "byte 20: %llu devices; at most %d are possible",
                                (unsigned long long)devices, TRACE_DEVICE_COUNT_MAX);
+    if (trace__tmt_get(header + 120, 4) != 0)
+        return format_status(120, "a reserved field is not 0");
     const double threshold = get_double(header + 32), fraction = get_double(header + 48);
     if (!isfinite(threshold) || !isfinite(fraction))
         return format_status(

@@ -310,7 +310,11 @@ static void a_header_that_says_nonsense_is_refused(void) {
     } planted[] = {
         {12, 4, 9, "leaves sections out"},       {12, 4, 11, "the file ends"},
         {16, 4, 16, "flags 0x10 are unknown"},   {20, 4, 17, "17 devices"},
-        {20, 4, 0, "the header says 0 devices"}, {32, 8, UINT64_C(0x7ff0000000000000), "finite"}};
+        {20, 4, 0, "the header says 0 devices"}, {24, 8, UINT64_MAX - 1, "max_split_size -2"},
+        {32, 8, UINT64_C(0x7ff0000000000000), "finite"},      // infinite
+        {32, 8, UINT64_C(0x4000000000000000), "threshold 2"}, // 2.0
+        {48, 8, UINT64_C(0xbff0000000000000), "fraction -1"}, // -1.0
+        {120, 4, 1, "byte 120: a reserved field"}};
     struct trace *trace = trace_test_random(12, 30);
     for (size_t i = 0; i < sizeof planted / sizeof *planted; i++) {
         struct bytes bytes = written(trace, false);

@@ -15,6 +15,23 @@ static bool in_table(uint32_t index, uint64_t count) {
     return index == TRACE_NONE || index < count;
 }
 
+static bool is_share(double value) { return value >= 0 && value <= 1; } // false for NaN
+
+static enum base_status validate_settings(const struct trace_settings *settings) {
+    if (settings->max_split_size < -1)
+        return base_status_set(BASE_FORMAT,
+                               "max_split_size %lld: want a number of bytes, or -1 for none",
+                               (long long)settings->max_split_size);
+    if (!is_share(settings->garbage_collection_threshold))
+        return base_status_set(BASE_FORMAT,
+                               "garbage collection threshold %g: want 0 (off) to 1",
+                               settings->garbage_collection_threshold);
+    if (!is_share(settings->memory_fraction))
+        return base_status_set(BASE_FORMAT, "memory fraction %g: want 0 (none set) to 1",
+                               settings->memory_fraction);
+    return BASE_OK;
+}
+
 static enum base_status validate_sides(const struct trace *trace) {
     if (trace->stream_count == 0 || trace->streams[0] != 0)
         return base_status_set(BASE_FORMAT, "stream 0 must be the default stream, handle 0");
@@ -130,7 +147,8 @@ enum base_status trace__validate(const struct trace *trace) {
     if (trace->device_count > TRACE_DEVICE_COUNT_MAX)
         return index_status("trace", 0, "device count", trace->device_count,
                             TRACE_DEVICE_COUNT_MAX + 1);
-    enum base_status status = validate_sides(trace);
+    enum base_status status = validate_settings(&trace->settings);
+    if (status == BASE_OK) status = validate_sides(trace);
     if (status == BASE_OK) status = validate_events(trace);
     if (status == BASE_OK) status = validate_blocks(trace);
     return status;
