@@ -111,8 +111,8 @@ static bool is_subject(const struct parts *parts, const char *subject, bool two_
 
 static void print_one_thread(const struct bench_results *results, int round_count) {
     static const char *const subjects[] = {"ideal_list", "mutex_list", "caching", "direct"};
-    printf("\nOne allocation and its free, one thread: ns (least of %d rounds), and x mutex_list "
-           "(median of the rounds' quotients)\n",
+    printf("\nOne thread: ns of an allocation and its free (least of %d rounds), and times that of "
+           "mutex_list\n(median of the rounds' quotients)\n",
            round_count);
     printf("%-7s %-12s ", "pattern", "block");
     for (size_t j = 0; j < 4; j++) printf(" %16s", subjects[j]);
@@ -133,7 +133,7 @@ static void print_percentiles(const struct bench_results *results) {
         const struct parts parts = parts_of(bench_results_get(results, i).name);
         if (parts.two_threads || isnan(counter(results, i, "p50_ns"))) continue;
         if (!headed) {
-            printf("\nEach timed alone: ns, of which %.0f are the clock\n",
+            printf("\nOne thread, each pair timed alone: ns, of which %.0f are the clock\n",
                    counter(results, i, "clock_ns"));
             printf("%-7s %-12s  %-10s %8s %8s %8s %8s %9s\n", "pattern", "block", "", "50 %",
                    "90 %", "99 %", "99.9 %", "most");
@@ -153,8 +153,8 @@ static void print_two_threads(const struct bench_results *results) {
         const struct parts parts = parts_of(bench_results_get(results, i).name);
         if (!parts.two_threads) continue;
         if (!headed) {
-            printf("\nTwo threads: ns a pair in each; x mutex_list under the same contention; "
-                   "total throughput against one thread\n");
+            printf("\nTwo threads: ns of a pair in each, times that of mutex_list under the same "
+                   "contention,\nand the throughput of both against one thread alone\n");
             headed = true;
         }
         print_row_start(&parts);
@@ -166,9 +166,9 @@ static void print_two_threads(const struct bench_results *results) {
 
 void bench_host_cost_print(const struct bench_results *results,
                            const struct bench_context *context) {
-    printf("%s; %s; CPU %s; load %s; seed %s\n", bench_context_value(context, "device"),
-           bench_context_value(context, "topology"), bench_context_value(context, "pinned_cpu"),
-           bench_context_value(context, "load_1min"), bench_context_value(context, "seed"));
+    printf("%s; pinned to CPU %s; load %s; seed %s\n%s\n", bench_context_value(context, "device"),
+           bench_context_value(context, "pinned_cpu"), bench_context_value(context, "load_1min"),
+           bench_context_value(context, "seed"), bench_context_value(context, "topology"));
     if (bench_results_count(results) == 0) return;
     print_one_thread(results, bench_results_get(results, 0).round_count);
     print_two_threads(results);

@@ -28,17 +28,25 @@ start = time.process_time()
 with open(sys.argv[1], "rb") as file:
     snapshot = pickle.load(file)
 seconds = time.process_time() - start
-events = sum(len(trace) for trace in snapshot["device_traces"]) if isinstance(snapshot, dict) else 0
-print(json.dumps({"seconds": seconds, "events": events}))
+segments = snapshot["segments"] if isinstance(snapshot, dict) else snapshot
+traces = snapshot["device_traces"] if isinstance(snapshot, dict) else []
+counts = {
+    "events": sum(len(trace) for trace in traces),
+    "segments": len(segments),
+    "blocks": sum(len(segment["blocks"]) for segment in segments),
+}
+print(json.dumps({"seconds": seconds, **counts}))
 sys.stdout.flush()
 import os
 os._exit(0)  # taking the objects apart takes longer than it is worth
 """
+PICKLE_READER = [sys.executable, "-c", PICKLE_LOAD]
 
 
 def parse(argv):
     parser = runner.Parser(
-        prog="read_speed", allow_abbrev=False,
+        prog="read_speed",
+        allow_abbrev=False,
         description="Reads a snapshot with Tidemark's reader and with Python's pickle.load; "
         "prints times and peak memory.",
     )
@@ -69,6 +77,18 @@ def reading(arguments):
     return {**json.loads(output), "peak_bytes": usage.ru_maxrss * 1024}
 
 
+def check_counts(ours, theirs, path):
+    """Both readers must have found the same."""
+    for what in ("events", "segments", "blocks"):
+        if ours[what] != theirs[what]:
+            found = f"{ours[what]} {what}, pickle.load {theirs[what]}"
+            raise runner.Stop(1, f"{path}: the reader found {found}")
+
+
+def memory_limit(size):
+    return int(size * MEMORY_SHARE) + MEMORY_EXTRA
+
+
 def compare(tool, path, rounds):
     """Prints the comparison; True if both limits are kept."""
     size = os.path.getsize(path)
@@ -77,17 +97,13 @@ def compare(tool, path, rounds):
             pass
     ours, theirs = [], []
     for _ in range(rounds):
-        theirs.append(reading([sys.executable, "-c", PICKLE_LOAD, path]))
+        theirs.append(reading(PICKLE_READER + [path]))
         ours.append(reading([tool, path]))
-    if ours[0]["events"] != theirs[0]["events"]:
-        counts = f"{ours[0]['events']} events, pickle.load {theirs[0]['events']}"
-        raise runner.Stop(1, f"{path}: the reader found {counts}")
+    check_counts(ours[0], theirs[0], path)
     our_s, their_s = (min(one["seconds"] for one in many) for many in (ours, theirs))
     our_peak, their_peak = (max(one["peak_bytes"] for one in many) for many in (ours, theirs))
-    limit = int(size * MEMORY_SHARE) + MEMORY_EXTRA
-    ratio = their_s / our_s
-    text = summary.size_text
-    print(f"{path}: {text(size)}, {ours[0]['events']} events")
+    limit, ratio, text = memory_limit(size), their_s / our_s, summary.size_text
+    print(f"{path}: {text(size)}, {ours[0]['events']:,} events")
     for name, seconds, peak in (
         ("tidemark", our_s, our_peak),
         ("pickle.load", their_s, their_peak),

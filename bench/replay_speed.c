@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define ROUND_COUNT 9
 #define ROUND_COUNT_QUICK 3
@@ -140,17 +141,17 @@ static void print_results(const struct bench_results *results, const char *trace
     double mutex_ns = 0, caching_per_second = 0;
     const size_t mutex_index = 1; // of subjects, in order of registration
     (void)bench_results_counter_get(results, mutex_index, "ns_per_event", &mutex_ns);
-    printf("Replay of %s, accounting only, fastest of the rounds:\n", trace);
+    printf("Replay of %s, the device only accounts; fastest of the rounds:\n", trace);
+    printf("  %-10s  %9s  %16s  %12s\n", "", "per event", "million events/s", "x mutex_list");
     for (size_t i = 0; i < SUBJECT_COUNT; i++) {
         double ns = 0, per_second = 0;
         (void)bench_results_counter_get(results, i, "ns_per_event", &ns);
         (void)bench_results_counter_get(results, i, "events_per_second", &per_second);
         if (i == 0) caching_per_second = per_second;
-        printf("  %-11s %8.1f ns an event %8.2f million events/s %6.2f x mutex_list   %s\n",
-               subjects[i].name, ns, per_second / 1e6, mutex_ns > 0 ? ns / mutex_ns : 0,
-               subjects[i].label);
+        printf("  %-10s  %6.1f ns  %16.2f  %11.2fx  %s\n", subjects[i].name, ns, per_second / 1e6,
+               mutex_ns > 0 ? ns / mutex_ns : 0, subjects[i].label);
     }
-    printf("  wanted of caching on an idle core: at least %.0f million events/s; %s\n",
+    printf("  wanted of caching on an idle core: at least %.0f million events/s: %s\n",
            WANTED_PER_SECOND / 1e6, caching_per_second >= WANTED_PER_SECOND ? "reached" : "missed");
 }
 
@@ -223,7 +224,9 @@ static enum base_status run(const struct base_common *common) {
         char path[4400];
         (void)snprintf(path, sizeof path, "%s/replay_speed.json", folder);
         status = bench_results_write(results, path);
+        if (status == BASE_OK) printf("Results: %s\n", path);
     }
+    if (status != BASE_OK && folder != NULL) (void)rmdir(folder); // fails if it holds something
     bench_results_destroy(results);
     free(folder);
     return status;

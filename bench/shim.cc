@@ -14,6 +14,8 @@ extern "C" {
 
 #include <benchmark/benchmark.h>
 
+#include <regex.h>
+
 #include <algorithm>
 #include <cstdarg>
 #include <map>
@@ -102,10 +104,31 @@ void call_one(benchmark::State &library_state, const registration &registered,
     if (!state.failure.empty()) *failure = registered.name + ": " + state.failure;
 }
 
+// The registrations that the filter leaves. Not left to the library: it matches names to which it
+// has added "/min_time:0.008", so that "$" never would.
+enum base_status choose(const char *filter, std::vector<registration> *chosen) {
+    regex_t expression;
+    const int error = regcomp(&expression, filter, REG_EXTENDED | REG_NOSUB);
+    if (error != 0) {
+        char reason[128];
+        regerror(error, &expression, reason, sizeof reason);
+        return base_status_set(BASE_INVALID_VALUE, "'%s' is no regular expression: %s", filter,
+                               reason);
+    }
+    for (const registration &registered : registrations)
+        if (regexec(&expression, registered.name.c_str(), 0, nullptr, 0) == 0)
+            chosen->push_back(registered);
+    regfree(&expression);
+    if (chosen->empty())
+        return base_status_set(BASE_INVALID_VALUE, "no benchmark's name matches '%s'", filter);
+    return BASE_OK;
+}
+
 // Hands one round to the library anew: how often a benchmark iterates is fixed at registration.
-void register_round(const bench_options *options, std::string *failure) {
+void register_round(const std::vector<registration> &chosen, const bench_options *options,
+                    std::string *failure) {
     benchmark::ClearRegisteredBenchmarks();
-    for (const registration &registered : registrations) {
+    for (const registration &registered : chosen) {
         auto *made = benchmark::RegisterBenchmark(registered.name.c_str(),
                                                   [&registered, failure](benchmark::State &state) {
                                                       call_one(state, registered, failure);
@@ -119,29 +142,23 @@ void register_round(const bench_options *options, std::string *failure) {
     }
 }
 
-enum base_status run_rounds(const bench_options *options, bench_results *results,
-                            run_progress *progress) {
+enum base_status run_rounds(std::vector<registration> *chosen, const bench_options *options,
+                            bench_results *results, run_progress *progress) {
     const int rounds = std::max(1, options->rounds);
     std::ostringstream nothing;
-    for (registration &registered : registrations) registered.iterations = options->iterations;
+    for (registration &registered : *chosen) registered.iterations = options->iterations;
     for (int round = 0; round < rounds; round++) {
         std::string failure;
-        register_round(options, &failure);
+        register_round(*chosen, options, &failure);
         collector reporter(results, progress);
         reporter.SetOutputStream(&nothing);
         reporter.SetErrorStream(&nothing);
-        const size_t matched =
-            benchmark::RunSpecifiedBenchmarks(&reporter, options->filter ? options->filter : ".");
+        benchmark::RunSpecifiedBenchmarks(&reporter, ".");
         benchmark::ClearRegisteredBenchmarks();
-        if (matched == 0)
-            return base_status_set(BASE_INVALID_VALUE, "no benchmark's name matches '%s'",
-                                   options->filter ? options->filter : "");
         if (!failure.empty()) return base_status_set(BASE_CHECK_FAILED, "%s", failure.c_str());
         if (base_interrupted()) return base_status_set(BASE_INTERRUPTED, "interrupted");
-        // How many the filter leaves is known after the first round.
-        if (round == 0) progress->line.total = progress->done * (uint64_t)rounds;
         for (const bench_measured &measured : results->measured)
-            for (registration &registered : registrations)
+            for (registration &registered : *chosen)
                 if (registered.name == measured.name)
                     registered.iterations = (uint64_t)measured.runs[0].iterations;
     }
@@ -225,13 +242,16 @@ void bench_fail(bench_state *state, const char *format, ...) {
 }
 
 enum base_status bench_run(const bench_options *options, bench_results **results) {
+    std::vector<registration> chosen;
+    enum base_status status = choose(options->filter ? options->filter : ".", &chosen);
+    if (status != BASE_OK) return status;
     bench_results *made = new bench_results;
     run_progress progress = {};
     progress.label = options->progress_label;
     if (progress.label)
         base_progress_begin(&progress.line, progress.label,
-                            registrations.size() * (size_t)std::max(1, options->rounds));
-    const enum base_status status = run_rounds(options, made, &progress);
+                            chosen.size() * (size_t)std::max(1, options->rounds));
+    status = run_rounds(&chosen, options, made, &progress);
     if (progress.label) base_progress_end(&progress.line);
     if (status != BASE_OK) {
         delete made;

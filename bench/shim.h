@@ -75,7 +75,7 @@ void bench_fail(struct bench_state *state, const char *format, ...) BASE_PRINTF(
 // The run and its results.
 
 struct bench_options {
-    const char *filter;         // regular expression over names; NULL: all
+    const char *filter;         // extended regular expression over names; NULL: all
     double min_time_s;          // of the first round, for each benchmark; 0: 0.1 s
     int rounds;                 // 0: 1. Later rounds repeat the first one's iteration count
     uint64_t iterations;        // not 0: exactly so many, instead of a time (smoke mode)
@@ -83,8 +83,8 @@ struct bench_options {
 };
 
 // Runs what was registered. BASE_CHECK_FAILED (a benchmark failed: its name and sentence),
-// BASE_INTERRUPTED (Ctrl-C, at the next benchmark), BASE_INVALID_VALUE (nothing matches the
-// filter).
+// BASE_INTERRUPTED (Ctrl-C, at the next benchmark), BASE_INVALID_VALUE (the filter is no
+// expression, or nothing matches it).
 enum base_status bench_run(const struct bench_options *options,
                            struct bench_results **results) BASE_MUST_USE;
 void bench_results_destroy(struct bench_results *results);

@@ -145,7 +145,7 @@ static void a_filter_chooses_by_name_and_must_match_something(void) {
     bench_register("window/512", count_iterations, &second);
     struct bench_results *results = NULL;
     BASE_CHECK_EQ(
-        bench_run(&(struct bench_options){.iterations = 1, .filter = "^window"}, &results),
+        bench_run(&(struct bench_options){.iterations = 1, .filter = "^window/512$"}, &results),
         BASE_OK);
     BASE_CHECK_EQ(first.calls, 0);
     BASE_CHECK_EQ(second.calls, 1);
@@ -155,6 +155,9 @@ static void a_filter_chooses_by_name_and_must_match_something(void) {
     BASE_CHECK_EQ(bench_run(&(struct bench_options){.iterations = 1, .filter = "absent"}, &results),
                   BASE_INVALID_VALUE);
     BASE_CHECK(strstr(base_status_message(), "absent") != NULL);
+    BASE_CHECK_EQ(bench_run(&(struct bench_options){.iterations = 1, .filter = "("}, &results),
+                  BASE_INVALID_VALUE);
+    BASE_CHECK(strstr(base_status_message(), "no regular expression") != NULL);
     BASE_CHECK(results == NULL);
 }
 
