@@ -4,6 +4,7 @@
 #include "allocator/cca.h"
 
 #include "allocator/device.h"
+#include "allocator/hit.h"
 #include "allocator/out_of_memory.h"
 #include "allocator/pool.h"
 #include "allocator/segment.h"
@@ -46,7 +47,7 @@ static enum base_status caching_malloc(struct allocator *allocator, int ordinal,
     if (__builtin_expect(device->counts_requests, 0) && !pool->is_small)
         atomic_fetch_add_explicit(&device->large_searches, 1, memory_order_relaxed);
     void *served;
-    status = cca__pool_serve_locked(cca, pool, rounded, size, &served, &over_limit);
+    status = cca__hit_serve_locked(cca, pool, rounded, size, &served, &over_limit);
     cca__lock_release(&stream->lock);
     if (__builtin_expect(over_limit, 0)) cca__stats_meet(stream);
     if (__builtin_expect(status != BASE_OK, 0)) return status;
@@ -78,7 +79,7 @@ static enum base_status caching_free(struct allocator *allocator, void *pointer)
         cca__count_oversize(stream->device, -1);
     if (__builtin_expect(cca->observer.event != NULL, 0))
         cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
-    cca__pool_free_locked(cca, pool, number, &over_limit);
+    cca__hit_free_locked(cca, pool, number, &over_limit);
     cca__lock_release(&stream->lock);
     if (__builtin_expect(over_limit, 0)) cca__stats_meet(stream);
     return BASE_OK;
@@ -321,7 +322,7 @@ static void destroy_metadata(struct cca *cca) {
     cca__arena_deinit(&cca->use_records);
     cca__page_table_deinit(&cca->page_table);
     cca__lock_deinit(&cca->settings_lock);
-    free(cca->pools);
+    cca__arena_deinit(&cca->streams);
     free(cca);
 }
 
@@ -351,10 +352,6 @@ static const struct allocator_operations caching_operations = {
 };
 
 static enum base_status init_metadata(struct cca *cca) {
-    cca->pools = calloc(CCA__POOLS_MAX, sizeof cca->pools[0]);
-    if (cca->pools == NULL)
-        return base_status_set(BASE_HOST_MEMORY, "out of host memory for an allocator");
-    cca->pool_count = 1;
     enum base_status status =
         cca__arena_init(&cca->block_chunks, "chunks of blocks",
                         CCA__BLOCK_CHUNK * sizeof(struct cca__block), CCA__BLOCK_CHUNKS_MAX);
@@ -364,6 +361,8 @@ static enum base_status init_metadata(struct cca *cca) {
     if (status == BASE_OK)
         status = cca__arena_init(&cca->use_records, "blocks in use by several streams",
                                  sizeof(struct cca__use_record), CCA__USE_RECORDS_MAX);
+    if (status == BASE_OK)
+        status = cca__arena_init(&cca->streams, "streams", CCA__STREAM_STRIDE, CCA__STREAMS_MAX);
     if (status == BASE_OK) status = cca__page_table_init(&cca->page_table);
     cca->blocks = (struct cca__block *)(void *)cca->block_chunks.base;
     cca->segments = (struct cca__segment *)(void *)cca->segment_records.base;

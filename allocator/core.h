@@ -28,7 +28,7 @@
 #include "allocator/stats.h"
 
 #define CCA__DEVICES_MAX 64
-#define CCA__POOLS_MAX   65536 // two a stream; number 0 is none
+#define CCA__STREAMS_MAX 32768 // a pool's number has 16 bits
 #define CCA__POOL_SMALL  0
 #define CCA__POOL_LARGE  1
 
@@ -40,7 +40,7 @@ struct cca__pool {
     struct cca__stream *stream;
     struct cca__device *device;
     struct cca__pool *other; // of the same stream, of the other kind
-    uint16_t number; // in cca.pools
+    uint16_t number;         // twice the stream's number, plus 1 for the large one
     bool is_small;
 };
 
@@ -59,7 +59,7 @@ struct cca__event_queue {
     struct cca__queued_event {
         cudaEvent_t event;
         uint32_t block;
-    } *entries;                   // a ring
+    } * entries;                   // a ring
     size_t first, count, capacity; // capacity: a power of two, or 0
     uint64_t popped;               // entries taken out since the start
 };
@@ -81,6 +81,10 @@ struct cca__stream {
     // Guarded by the device's events lock: events recorded on this stream, oldest first.
     struct cca__event_queue queue;
 };
+
+// Streams lie in the arena cca.streams at this distance, so that threads on different ones share no
+// cache line, and a pool is found from its number without a look-up.
+#define CCA__STREAM_STRIDE ((sizeof(struct cca__stream) + 127) / 128 * 128)
 
 // Streams by handle: read without a lock, replaced by a larger copy when full. Old copies live as
 // long as the device, since a reader may still be in one.
@@ -142,16 +146,14 @@ struct cca {
     struct cca__page_table page_table;
     struct cca__block *blocks; // block_chunks' items
     struct cca__segment *segments;
-    _Atomic(struct cca__pool *) *pools; // by number
     _Atomic(struct cca__device *) devices[CCA__DEVICES_MAX];
 
     struct cca__lock settings_lock;
-    uint32_t pool_count;                // numbers used, 0 included; guarded by settings_lock
     double fraction;                    // what a new device starts with; 1: no limit
     int64_t max_split_size_at_creation; // as statistics show it
     struct cca_out_of_memory_observer out_of_memory_observer;
 
-    struct cca__arena block_chunks, segment_records, use_records;
+    struct cca__arena block_chunks, segment_records, use_records, streams;
     _Atomic uint64_t registration;
 };
 

@@ -3,6 +3,8 @@
 // program.
 #include "allocator/device.h"
 
+#include "allocator/pool.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -87,36 +89,37 @@ static enum base_status stream_table_reserve(struct cca__device *device) {
     return BASE_OK;
 }
 
-static void stream_destroy(struct cca__stream *stream) {
-    if (stream == NULL) return;
+static void stream_deinit(struct cca__stream *stream) {
     for (int index = 0; index < 2; ++index) cca__free_index_deinit(&stream->pools[index].index);
     cca__block_cache_deinit(&stream->unused_blocks);
     free(stream->queue.entries);
     cca__lock_deinit(&stream->lock);
-    free(stream);
 }
 
 // A stream that nobody else can see yet.
 static enum base_status stream_init(struct cca__device *device, cudaStream_t handle,
                                     struct cca__stream **made) {
-    // Streams start on lines of their own, so that threads on different streams do not share one.
-    struct cca__stream *const stream = aligned_alloc(128, (sizeof *stream + 127) / 128 * 128);
-    if (stream == NULL) return base_status_set(BASE_HOST_MEMORY, "out of host memory for a stream");
+    struct cca *const cca = device->owner;
+    uint32_t number;
+    enum base_status status = cca__arena_take(&cca->streams, &number);
+    if (status != BASE_OK) return status;
+    struct cca__stream *const stream = cca__stream_at(cca, number);
     memset(stream, 0, sizeof *stream);
     cca__lock_init(&stream->lock);
     stream->device = device;
     stream->handle = handle;
-    enum base_status status = BASE_OK;
-    for (int index = 0; index < 2 && status == BASE_OK; ++index) {
+    for (uint32_t index = 0; index < 2 && status == BASE_OK; ++index) {
         struct cca__pool *const pool = &stream->pools[index];
         pool->stream = stream;
         pool->device = device;
         pool->other = &stream->pools[1 - index];
+        pool->number = (uint16_t)(2 * number + index);
         pool->is_small = index == CCA__POOL_SMALL;
         status = cca__free_index_init(&pool->index, pool->is_small);
     }
     if (status != BASE_OK) {
-        stream_destroy(stream);
+        stream_deinit(stream);
+        cca__arena_give_back(&cca->streams, number);
         return status;
     }
     *made = stream;
@@ -168,22 +171,12 @@ static struct cca__stream *find_by_handle(const struct cca__device *device, cuda
 
 static enum base_status add_stream_locked(struct cca__device *device, cudaStream_t handle,
                                           struct cca__stream **stream) {
-    struct cca *const cca = device->owner;
     *stream = find_by_handle(device, handle);
     if (*stream != NULL) return BASE_OK; // another thread was first
-    if (cca->pool_count + 2 > CCA__POOLS_MAX)
-        return base_status_set(BASE_LIMIT, "more than %d streams in one allocator",
-                               CCA__POOLS_MAX / 2 - 1);
     enum base_status status = stream_table_reserve(device);
     if (status == BASE_OK) status = reserve_by_handle(device);
     if (status == BASE_OK) status = stream_init(device, handle, stream);
     if (status != BASE_OK) return status;
-    for (int index = 0; index < 2; ++index) {
-        struct cca__pool *const pool = &(*stream)->pools[index];
-        pool->number = (uint16_t)cca->pool_count++;
-        atomic_store_explicit(&cca->pools[pool->number], pool,
-                              memory_order_release); // pairs with cca__pool_at
-    }
     // It can be found, and so be used, only when it is on all lists.
     append_created(device, *stream);
     insert_by_handle(device, *stream);
@@ -227,7 +220,7 @@ static void device_free(struct cca__device *device) {
         free(table);
     }
     for (size_t index = 0; index < device->stream_count; ++index)
-        stream_destroy(device->by_handle[index]);
+        stream_deinit(device->by_handle[index]);
     free(device->by_handle);
     free(device->spare_events);
     cca__lock_deinit(&device->growth_lock);

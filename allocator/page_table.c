@@ -1,17 +1,24 @@
-// See page_table.h. Middles and windows are made once and stay; directories and leaves live as
+// See page_table.h. Arrays of windows are made once and stay; directories and leaves live as
 // long as their segment. A directory's entries only ever name leaves and a leaf's only blocks, in
 // arenas of their own, so that a lookup with a stale pointer stays inside the arenas whatever it
 // meets.
 #include "allocator/page_table.h"
 
 #include <stdlib.h>
-#include <string.h>
+#include <sys/mman.h>
 
 // Reserved addresses, not memory: 2^20 small segments are 2 TiB of device memory.
 #define DIRECTORIES_MAX ((uint32_t)1 << 20)
 #define LEAVES_MAX      ((uint32_t)1 << 25)
 
+#define ROOT_COUNT ((size_t)1 << CCA__ROOT_BITS)
+
 enum base_status cca__page_table_init(struct cca__page_table *table) {
+    void *const root = mmap(NULL, ROOT_COUNT * sizeof *table->root, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (root == MAP_FAILED)
+        return base_status_set(BASE_HOST_MEMORY, "cannot reserve addresses for the page table");
+    table->root = root;
     const size_t item_bytes = CCA__SMALL_SLOTS * sizeof(uint32_t);
     enum base_status status =
         cca__arena_init(&table->directories, "small segments", item_bytes, DIRECTORIES_MAX);
@@ -26,13 +33,11 @@ enum base_status cca__page_table_init(struct cca__page_table *table) {
 }
 
 void cca__page_table_deinit(struct cca__page_table *table) {
-    for (size_t high = 0; high < sizeof table->root / sizeof table->root[0]; ++high) {
-        struct cca__page_middle *const middle = atomic_load(&table->root[high]);
-        if (middle == NULL) continue;
-        for (size_t place = 0; place < sizeof middle->windows / sizeof middle->windows[0]; ++place)
-            free(atomic_load(&middle->windows[place]));
-        free(middle);
-    }
+    for (uint32_t index = 0; index < table->made_count; ++index)
+        free(atomic_load(&table->root[table->made[index]]));
+    free(table->made);
+    if (table->root != NULL)
+        BASE_CHECK_EQ(munmap(table->root, ROOT_COUNT * sizeof *table->root), 0);
     cca__arena_deinit(&table->directories);
     cca__arena_deinit(&table->leaves);
     cca__lock_deinit(&table->lock);
@@ -43,26 +48,21 @@ static enum base_status out_of_host_memory(void) {
     return base_status_set(BASE_HOST_MEMORY, "out of host memory for the page table");
 }
 
-// Makes the levels above the entry of ADDRESS.
-static enum base_status add_levels(struct cca__page_table *table, uint64_t address) {
+// Makes the array that has the entry of ADDRESS.
+static enum base_status add_windows(struct cca__page_table *table, uint64_t address) {
     if (address >> CCA__ADDRESS_BITS != 0)
         return base_status_set(BASE_LIMIT, "device address %#llx has more than %d bits",
                                (unsigned long long)address, CCA__ADDRESS_BITS);
-    _Atomic(struct cca__page_middle *) *const root =
-        &table->root[address >> (CCA__WINDOW_BITS + CCA__WINDOWS_BITS + CCA__MIDDLE_BITS)];
-    struct cca__page_middle *middle = atomic_load_explicit(root, memory_order_relaxed);
-    if (middle == NULL) {
-        middle = calloc(1, sizeof *middle);
-        if (middle == NULL) return out_of_host_memory();
-        atomic_store_explicit(root, middle, memory_order_release); // pairs with cca__page_entry
-    }
-    const uint64_t place =
-        address >> (CCA__WINDOW_BITS + CCA__WINDOWS_BITS) & ((1u << CCA__MIDDLE_BITS) - 1);
-    if (atomic_load_explicit(&middle->windows[place], memory_order_relaxed) != NULL) return BASE_OK;
+    const uint32_t place = (uint32_t)(address >> (CCA__WINDOW_BITS + CCA__WINDOWS_BITS));
+    if (atomic_load_explicit(&table->root[place], memory_order_relaxed) != NULL) return BASE_OK;
+    uint32_t *const made = realloc(table->made, (table->made_count + 1) * sizeof *made);
+    if (made == NULL) return out_of_host_memory();
+    table->made = made;
     struct cca__page_windows *const windows = calloc(1, sizeof *windows);
     if (windows == NULL) return out_of_host_memory();
-    atomic_store_explicit(&middle->windows[place], windows,
-                          memory_order_release); // pairs with cca__page_entry
+    table->made[table->made_count++] = place;
+    // Pairs with cca__page_entry.
+    atomic_store_explicit(&table->root[place], windows, memory_order_release);
     return BASE_OK;
 }
 
@@ -72,7 +72,7 @@ static enum base_status add_range(struct cca__page_table *table, uint64_t addres
     enum base_status status = BASE_OK;
     cca__lock_take(&table->lock);
     for (uint64_t at = address; status == BASE_OK && at < end; at = (at & ~(step - 1)) + step)
-        status = add_levels(table, at);
+        status = add_windows(table, at);
     cca__lock_release(&table->lock);
     return status;
 }

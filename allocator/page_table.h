@@ -23,9 +23,8 @@
 
 #define CCA__ADDRESS_BITS 56
 #define CCA__WINDOW_BITS  20 // 1 MiB
-#define CCA__WINDOWS_BITS 14
-#define CCA__MIDDLE_BITS  12
-#define CCA__ROOT_BITS    10
+#define CCA__WINDOWS_BITS 14 // an array of windows covers 16 GiB
+#define CCA__ROOT_BITS    (CCA__ADDRESS_BITS - CCA__WINDOW_BITS - CCA__WINDOWS_BITS)
 
 #define CCA__DIRECTORY_FLAG 0x80000000u // of a window's entry: it names a directory, not a block
 #define CCA__SMALL_SLOTS    64          // entries of a directory, and of a leaf
@@ -33,15 +32,14 @@
 #define CCA__SLOT_SHIFT     9           // an entry of it 512 B
 
 struct cca__page_table {
-    _Atomic(struct cca__page_middle *) root[1 << CCA__ROOT_BITS];
+    // 2^CCA__ROOT_BITS of them: reserved addresses that become memory where they are written.
+    _Atomic(struct cca__page_windows *) *root;
     struct cca__arena directories, leaves;
-    struct cca__lock lock;          // a leaf: guards the making of middles and windows, and strays
+    struct cca__lock lock; // a leaf: guards the making of windows, and strays
+    uint32_t *made;        // indices of root that are in use
+    uint32_t made_count;
     struct base_address_map strays; // blocks of small segments that begin within a MiB
     _Atomic size_t stray_count;     // of them; may be read without the lock to skip an empty map
-};
-
-struct cca__page_middle {
-    _Atomic(struct cca__page_windows *) windows[1 << CCA__MIDDLE_BITS];
 };
 
 struct cca__page_windows {
@@ -64,15 +62,9 @@ void cca__page_table_remove_segment(struct cca__page_table *table, uint64_t addr
 static inline _Atomic uint32_t *cca__page_entry(const struct cca__page_table *table,
                                                 uint64_t address) {
     if (address >> CCA__ADDRESS_BITS != 0) return NULL;
-    // Acquire pairs with the release of whoever made the level.
-    struct cca__page_middle *const middle = atomic_load_explicit(
-        &table->root[address >> (CCA__WINDOW_BITS + CCA__WINDOWS_BITS + CCA__MIDDLE_BITS)],
-        memory_order_acquire);
-    if (middle == NULL) return NULL;
-    const uint64_t place =
-        address >> (CCA__WINDOW_BITS + CCA__WINDOWS_BITS) & ((1u << CCA__MIDDLE_BITS) - 1);
-    struct cca__page_windows *const windows =
-        atomic_load_explicit(&middle->windows[place], memory_order_acquire);
+    // Acquire pairs with the release of whoever made the array.
+    struct cca__page_windows *const windows = atomic_load_explicit(
+        &table->root[address >> (CCA__WINDOW_BITS + CCA__WINDOWS_BITS)], memory_order_acquire);
     if (windows == NULL) return NULL;
     return &windows->entry[address >> CCA__WINDOW_BITS & ((1u << CCA__WINDOWS_BITS) - 1)];
 }

@@ -6,9 +6,13 @@
 
 #include "allocator/core.h"
 
-// The pool of that number; NULL if no pool has it.
+static inline struct cca__stream *cca__stream_at(const struct cca *cca, uint32_t number) {
+    return (struct cca__stream *)(void *)(cca->streams.base + number * CCA__STREAM_STRIDE);
+}
+
+// The pool of a number that some block carries or carried. 0 and 1 are none.
 static inline struct cca__pool *cca__pool_at(const struct cca *cca, uint16_t number) {
-    return atomic_load_explicit(&cca->pools[number], memory_order_acquire);
+    return number < 2 ? NULL : &cca__stream_at(cca, number / 2)->pools[number % 2];
 }
 
 // Serves a request from the pool's free blocks: the best fit, split if it is much larger. *pointer

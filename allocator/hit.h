@@ -1,0 +1,242 @@
+// What a cache hit runs, inlined into its callers: find, split and hand out; take back, merge.
+//
+// Written for few stores and predictable branches; what is off by default (observer, oversize,
+// garbage collection) costs each a test that is never taken. Only caching.c and pool.c include
+// it: a call here would cost a hit about thirty instructions.
+//
+// All functions need the lock of the pool's stream.
+#ifndef TIDEMARK_ALLOCATOR_HIT_H
+#define TIDEMARK_ALLOCATOR_HIT_H
+
+#include "allocator/pool.h"
+
+//------------------------------------------------------------------------------------------------
+// Statistics of a hit. A negative slack anywhere means that a limit was passed; the signs are
+// collected and tested once.
+
+static inline int64_t cca__hit_count_one_handed_out(struct cca__pool *pool, enum cca__count count,
+                                                    int64_t amount) {
+    const int64_t handed = pool->ledger.handed[count] + amount;
+    pool->ledger.handed[count] = handed;
+    return (pool->ledger.room[count] - handed) |
+           (pool->stream->all.room[count] - handed - pool->other->ledger.handed[count]);
+}
+
+static inline int64_t cca__hit_count_handed_out(struct cca__pool *pool, size_t size,
+                                                size_t requested) {
+    return cca__hit_count_one_handed_out(pool, CCA__COUNT_BYTES, (int64_t)size) |
+           cca__hit_count_one_handed_out(pool, CCA__COUNT_REQUESTED, (int64_t)requested) |
+           cca__hit_count_one_handed_out(pool, CCA__COUNT_BLOCKS, 1);
+}
+
+static inline void cca__hit_count_one_taken(struct cca__pool *pool, enum cca__count count,
+                                            int64_t amount) {
+    pool->ledger.room[count] += amount;
+    pool->stream->all.room[count] += amount;
+}
+
+static inline void cca__hit_count_taken(struct cca__pool *pool, size_t size, size_t requested) {
+    cca__hit_count_one_taken(pool, CCA__COUNT_BYTES, (int64_t)size);
+    cca__hit_count_one_taken(pool, CCA__COUNT_REQUESTED, (int64_t)requested);
+    cca__hit_count_one_taken(pool, CCA__COUNT_BLOCKS, 1);
+}
+
+// Bytes of segments that are not wholly free.
+static inline void cca__hit_count_partial(struct cca__pool *pool, int64_t bytes) {
+    pool->ledger.partial_bytes += bytes;
+    pool->ledger.split_floor -= bytes;
+    pool->stream->all.split_floor -= bytes;
+}
+
+static inline int64_t cca__hit_split_slack(const struct cca__pool *pool) {
+    const struct cca__ledger *const own = &pool->ledger, *const other = &pool->other->ledger;
+    const struct cca__room_of_all *const all = &pool->stream->all;
+    const int64_t handed = own->handed[CCA__COUNT_BYTES];
+    return (own->split_free_limit - own->split_free) |
+           (all->split_free_limit - own->split_free - other->split_free) |
+           (own->split_floor + handed - own->room[CCA__COUNT_BYTES]) |
+           (all->split_floor + handed + other->handed[CCA__COUNT_BYTES] -
+            all->room[CCA__COUNT_BYTES]);
+}
+
+// After the counters of a call: if a limit was passed, it is raised now or the caller has to meet
+// the other streams.
+static inline void cca__hit_test_limits(struct cca__pool *pool, int64_t slack, bool *over_limit) {
+    if (__builtin_expect(slack < 0, 0) && !cca__stats_raise_locked(pool->stream))
+        *over_limit = true;
+}
+
+//------------------------------------------------------------------------------------------------
+// Handing out.
+
+// Makes the page table name the block. Strays are stored at each hand-out, since their entry is
+// removed at the free.
+static inline enum base_status cca__hit_store_in_table(struct cca *cca,
+                                                       const struct cca__pool *pool,
+                                                       struct cca__block *block, uint32_t number) {
+    if (!pool->is_small) {
+        cca__page_table_store_large(&cca->page_table, block->address, number);
+    } else {
+        const uint32_t directory = cca->segments[block->segment].directory;
+        if (directory == 0)
+            return cca__page_table_store_stray(&cca->page_table, block->address, number);
+        const enum base_status status =
+            cca__page_table_store_small(&cca->page_table, directory, block->address, number);
+        if (status != BASE_OK) return status;
+    }
+    block->flags |= CCA__BLOCK_IN_TABLE;
+    return BASE_OK;
+}
+
+// Makes TAIL the part of the block beyond ROUNDED. It keeps what the block carried from its last
+// use.
+static inline void cca__hit_split_off(struct cca *cca, struct cca__pool *pool,
+                                      struct cca__block *block, uint32_t number,
+                                      uint32_t tail_number, size_t rounded) {
+    struct cca__block *const tail = cca__block_at(cca, tail_number);
+    tail->address = block->address + rounded;
+    tail->size = block->size - rounded;
+    tail->requested = block->requested;
+    tail->registration = block->registration;
+    tail->gc_base = atomic_load_explicit(&pool->device->large_searches, memory_order_relaxed);
+    tail->previous = number;
+    tail->next = block->next;
+    tail->segment = block->segment;
+    atomic_store_explicit(&tail->pool, pool->number, memory_order_relaxed);
+    tail->state = CCA__BLOCK_FREE;
+    tail->flags = 0;
+    tail->uses = 0;
+    if (block->next != 0) cca__block_at(cca, block->next)->previous = tail_number;
+    block->next = tail_number;
+    block->size = rounded;
+    cca__free_index_insert(&pool->index, cca->blocks, tail_number);
+}
+
+__attribute__((always_inline)) static inline enum base_status
+cca__hit_hand_out(struct cca *cca, struct cca__pool *pool, uint32_t number, size_t rounded,
+                  size_t requested, bool in_index, bool *over_limit) {
+    struct cca__block *const block = cca__block_at(cca, number);
+    struct cca__stream *const stream = pool->stream;
+    const bool splits = cca__should_split(&cca->config.sizes, pool->is_small, block->size, rounded);
+    uint32_t tail = 0;
+    if (splits) {
+        const enum base_status status =
+            cca__block_take(&stream->unused_blocks, &cca->block_chunks, &tail);
+        if (status != BASE_OK) return status;
+    }
+    if ((block->flags & CCA__BLOCK_IN_TABLE) == 0) {
+        const enum base_status status = cca__hit_store_in_table(cca, pool, block, number);
+        if (__builtin_expect(status != BASE_OK, 0)) {
+            if (splits) cca__block_give_back(&stream->unused_blocks, &cca->block_chunks, tail);
+            return status;
+        }
+    }
+    if (in_index) cca__free_index_remove(&pool->index, cca->blocks, number);
+
+    struct cca__ledger *const ledger = &pool->ledger;
+    int64_t slack;
+    const bool was_alone = cca__block_is_alone(block);
+    const int64_t whole = (int64_t)block->size;
+    if (splits) cca__hit_split_off(cca, pool, block, number, tail, rounded);
+    slack = cca__hit_count_handed_out(pool, block->size, requested);
+    if (was_alone) {
+        cca__hit_count_partial(pool, whole);
+        if (splits) {
+            ++ledger->split_free;
+            ++ledger->split_free_rises;
+            ledger->split_bytes_rises += whole - (int64_t)rounded;
+            slack |= cca__hit_split_slack(pool);
+        }
+    } else if (!splits) {
+        --ledger->split_free;
+    }
+    block->requested = requested;
+    block->state = CCA__BLOCK_ALLOCATED;
+    cca__hit_test_limits(pool, slack, over_limit);
+    if (__builtin_expect(block->size >= cca->config.sizes.max_split_size, 0))
+        cca__count_oversize(stream->device, 1);
+    if (__builtin_expect(cca->observer.event != NULL, 0))
+        cca__observe_block(cca, ALLOCATOR_ALLOC, pool, block);
+    return BASE_OK;
+}
+
+// Only the best candidate is tested against max_split_size; nothing larger is tried after a
+// refusal.
+static inline enum base_status cca__hit_serve_locked(struct cca *cca, struct cca__pool *pool,
+                                                     size_t rounded, size_t requested,
+                                                     void **pointer, bool *over_limit) {
+    const uint32_t number = cca__free_index_find(&pool->index, cca->blocks, rounded);
+    struct cca__block *const block = cca__block_at(cca, number);
+    if (number == 0 || (__builtin_expect(cca->config.sizes.max_split_size != CCA_UNLIMITED, 0) &&
+                        cca__oversize_refused(&cca->config.sizes, block->size, rounded))) {
+        *pointer = NULL;
+        return BASE_OK;
+    }
+    *pointer = (void *)(uintptr_t)block->address;
+    return cca__hit_hand_out(cca, pool, number, rounded, requested, true, over_limit);
+}
+
+//------------------------------------------------------------------------------------------------
+// Freeing.
+
+// Joins the block to its free neighbours. Returns the number of the result and sets *merged to
+// how many joined.
+static inline uint32_t cca__hit_merge(struct cca *cca, struct cca__pool *pool, uint32_t number,
+                                      int *merged) {
+    struct cca__block *block = cca__block_at(cca, number);
+    struct cca__block_cache *const unused = &pool->stream->unused_blocks;
+    *merged = 0;
+    const uint32_t next_number = block->next;
+    if (next_number != 0 && cca__block_at(cca, next_number)->state == CCA__BLOCK_FREE) {
+        const struct cca__block *const next = cca__block_at(cca, next_number);
+        cca__free_index_remove(&pool->index, cca->blocks, next_number);
+        block->size += next->size;
+        block->next = next->next;
+        if (block->next != 0) cca__block_at(cca, block->next)->previous = number;
+        cca__block_give_back(unused, &cca->block_chunks, next_number);
+        ++*merged;
+    }
+    const uint32_t previous_number = block->previous;
+    if (previous_number != 0 && cca__block_at(cca, previous_number)->state == CCA__BLOCK_FREE) {
+        struct cca__block *const previous = cca__block_at(cca, previous_number);
+        cca__free_index_remove(&pool->index, cca->blocks, previous_number);
+        previous->size += block->size;
+        previous->requested = block->requested;
+        previous->next = block->next;
+        if (previous->next != 0) cca__block_at(cca, previous->next)->previous = previous_number;
+        cca__block_give_back(unused, &cca->block_chunks, number);
+        number = previous_number;
+        ++*merged;
+    }
+    return number;
+}
+
+static inline void cca__hit_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t number,
+                                        bool *over_limit) {
+    struct cca__ledger *const ledger = &pool->ledger;
+    struct cca__block *block = cca__block_at(cca, number);
+    const int64_t size = (int64_t)block->size;
+    if (__builtin_expect(cca->observer.event != NULL, 0))
+        cca__observe_block(cca, ALLOCATOR_FREE_COMPLETED, pool, block);
+    cca__hit_count_taken(pool, block->size, block->requested);
+    if (__builtin_expect((block->flags & CCA__BLOCK_IN_TABLE) == 0, 0))
+        cca__page_table_remove_stray(&cca->page_table, block->address);
+
+    int merged;
+    number = cca__hit_merge(cca, pool, number, &merged);
+    block = cca__block_at(cca, number);
+    if (cca__block_is_alone(block)) {
+        cca__hit_count_partial(pool, -(int64_t)block->size);
+        ledger->split_bytes_rises -= size;
+        ledger->split_free -= merged;
+    } else {
+        ledger->split_free += 1 - merged;
+        ledger->split_free_rises += merged == 0;
+    }
+    block->state = CCA__BLOCK_FREE;
+    block->gc_base = atomic_load_explicit(&pool->device->large_searches, memory_order_relaxed);
+    cca__free_index_insert(&pool->index, cca->blocks, number);
+    cca__hit_test_limits(pool, cca__hit_split_slack(pool), over_limit);
+}
+
+#endif
