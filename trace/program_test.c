@@ -122,7 +122,8 @@ static void names_are_shown_without_control_characters(void) {
     output_of(0, "%s %s $F/named.tmt --name \"$(printf 'a\\033[2Jb\\377')\"", convert, recorded);
     check_contains(output_of(0, "%s $F/named.tmt", info), "a?[2Jb?  (.tmt, 1 device)\n");
     check_contains(output_of(0, "%s --format json $F/named.tmt", info), "\"name\": \"a?[2Jb?\"");
-    check_contains(output_of(2, "%s \"$(printf '$F/no\\nfile')\"", info), "no?file: cannot be opened");
+    check_contains(output_of(2, "%s \"$(printf '$F/no\\nfile')\"", info),
+                   "no?file: cannot be opened");
 }
 
 static void output_that_is_lost_is_an_error(void) {

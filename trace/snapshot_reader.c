@@ -20,8 +20,8 @@ bool trace__is_pickle(const unsigned char *bytes, size_t size) {
     return bytes[0] == 0x80 || bytes[0] == '(' || bytes[0] == '}' || bytes[0] == ']';
 }
 
-// Replaces what is no UTF-8 by '?', and zeros, which end a string here. Python writes lone surrogates
-// where a file name was no UTF-8; reports need text.
+// Replaces what is no UTF-8 by '?', and zeros, which end a string here. Python writes lone
+// surrogates where a file name was no UTF-8; reports need text.
 static void clean_utf8(char *bytes, size_t length) {
     for (size_t i = 0; i < length;) {
         const size_t step = bytes[i] == 0 ? 0 : base_utf8_length(bytes + i, length - i);
