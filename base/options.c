@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -306,6 +307,8 @@ static void check_output(int exit_code, void *name) {
 void base_options_parse(const struct base_program *program, int argc, char **argv,
                         struct base_common *common) {
     open_standard_streams();
+    // A limit on file sizes (ulimit -f) is then a write that fails, and leaves no temporary behind.
+    BASE_CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
     BASE_CHECK_EQ(on_exit(check_output, (char *)(uintptr_t)program->name), 0);
     struct argp_option *const table = table_create(program);
     char *documentation = NULL;

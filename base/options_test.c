@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define ACCEPTED 7
@@ -297,6 +298,26 @@ static void output_that_cannot_be_written_is_an_error(void) {
     base_child_deinit(&child);
 }
 
+static void print_beyond_the_limit(void *argument) {
+    (void)argument;
+    BASE_CHECK_EQ(setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, 0}), 0);
+    struct base_common common = BASE_COMMON_DEFAULTS;
+    char *argv[] = {strdup("bare"), NULL};
+    base_options_parse(&bare, 1, argv, &common);
+    free(argv[0]);
+    puts("a result");
+    exit(0);
+}
+
+static void a_limit_on_file_sizes_is_a_failed_write(void) {
+    struct base_child child = base_child_run(print_beyond_the_limit, NULL);
+    // Its sentence is lost too: the child's stderr is a file.
+    expect_text(child.error_text, "");
+    BASE_CHECK_EQ(child.signal_number, 0);
+    BASE_CHECK_EQ(child.exit_code, 2);
+    base_child_deinit(&child);
+}
+
 static void a_closed_stream_is_opened_to_nowhere(void) {
     struct base_child child = base_child_run(print_much, NULL);
     expect_text(child.error_text, "");
@@ -319,6 +340,7 @@ int main(void) {
     help_lists_what_the_program_takes();
     relative_paths_mean_the_users_directory();
     output_that_cannot_be_written_is_an_error();
+    a_limit_on_file_sizes_is_a_failed_write();
     a_closed_stream_is_opened_to_nowhere();
     return 0;
 }
