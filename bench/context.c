@@ -48,6 +48,16 @@ static void add_commit(struct bench_context *context) {
     add(context, "tidemark_commit", "%s", commit[0] ? commit : "unknown");
 }
 
+static void add_capacity(struct bench_context *context, const char *instead) {
+    size_t free_bytes, total_bytes;
+    if (instead != NULL)
+        add(context, "capacity_bytes", "%s", instead);
+    else if (cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess)
+        add(context, "capacity_bytes", "%zu", total_bytes);
+    else
+        add(context, "capacity_bytes", "unknown");
+}
+
 static void add_device(struct bench_context *context) {
 #ifdef TIDEMARK_SIMULATOR
     add(context, "cuda", "simulator");
@@ -63,11 +73,6 @@ static void add_device(struct bench_context *context) {
     static struct cudaDeviceProp properties; // too large for comfort on a stack
     add(context, "device", "%s",
         cudaGetDeviceProperties(&properties, 0) == cudaSuccess ? properties.name : "unknown");
-    size_t free_bytes, total_bytes;
-    if (cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess)
-        add(context, "capacity_bytes", "%zu", total_bytes);
-    else
-        add(context, "capacity_bytes", "unknown");
 }
 
 void bench_context_collect(const struct bench_context_options *options,
@@ -80,6 +85,7 @@ void bench_context_collect(const struct bench_context_options *options,
     add_commit(context);
     add(context, "compiler", COMPILER);
     add_device(context);
+    add_capacity(context, options->capacity);
     bench_topology_line(topology, sizeof topology);
     add(context, "topology", "%s", topology);
     if (options->pinned_cpu < 0)

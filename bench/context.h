@@ -2,10 +2,10 @@
 // every result file.
 //
 //     struct bench_context context;
-//     bench_context_collect(&(struct bench_context_options){.seed = seed, .pinned_cpu = cpu},
-//     &context); bench_context_apply(&context);                        into the Google Benchmark
-//     JSON (bench/shim.h) for (int i = 0; i < context.count; i++) ... context.entries[i].key,
-//     .value ...     into other files
+//     bench_context_collect(&options, &context);
+//     bench_context_apply(&context);             // into Google Benchmark's JSON (bench/shim.h)
+//     for (int i = 0; i < context.count; i++)    // into other files
+//         ... context.entries[i].key, context.entries[i].value ...
 //
 // Values are text, numbers in decimal. What cannot be found out is "unknown", never left out.
 #ifndef TIDEMARK_BENCH_CONTEXT_H
@@ -19,7 +19,8 @@
 
 struct bench_context_options {
     uint64_t seed;
-    int pinned_cpu; // of the measuring thread; negative: binding failed
+    int pinned_cpu;       // of the measuring thread; negative: binding failed
+    const char *capacity; // what to say instead of the device's memory; NULL: ask CUDA
 };
 
 struct bench_context_entry {

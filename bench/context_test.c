@@ -28,6 +28,12 @@ static void every_key_of_the_schema_has_a_value(void) {
     BASE_CHECK(bench_context_value(&context, "absent") == NULL);
 }
 
+static void a_capacity_of_each_run_is_said_instead_of_the_devices(void) {
+    struct bench_context context;
+    bench_context_collect(&(struct bench_context_options){.capacity = "as recorded"}, &context);
+    BASE_CHECK(strcmp(bench_context_value(&context, "capacity_bytes"), "as recorded") == 0);
+}
+
 static void the_commit_is_unknown_outside_a_checkout(void) {
     struct bench_context context;
     BASE_CHECK_EQ(setenv("BUILD_WORKSPACE_DIRECTORY", "/", 1), 0);
@@ -69,6 +75,7 @@ static void the_topology_line_is_cut_to_its_buffer(void) {
 
 int main(void) {
     every_key_of_the_schema_has_a_value();
+    a_capacity_of_each_run_is_said_instead_of_the_devices();
     the_commit_is_unknown_outside_a_checkout();
     a_bound_thread_runs_on_the_cpu_that_was_named();
     the_topology_line_is_cut_to_its_buffer();

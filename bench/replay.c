@@ -416,9 +416,11 @@ static enum base_status prepare(struct job *job) {
     int cpu = -1;
     if (bench_pin_thread(0, &cpu) != BASE_OK)
         fprintf(stderr, "replay: %s\n", base_status_message());
-    bench_context_collect(
-        &(struct bench_context_options){.seed = job->common.seed, .pinned_cpu = cpu},
-        &job->context);
+    struct bench_context_options context = {.seed = job->common.seed, .pinned_cpu = cpu};
+#ifdef TIDEMARK_SIMULATOR
+    if (job->common.capacity == 0) context.capacity = "as recorded, else unlimited";
+#endif
+    bench_context_collect(&context, &job->context);
     bench_context_apply(&job->context);
     return BASE_OK;
 }

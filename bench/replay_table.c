@@ -103,17 +103,24 @@ static void print_row(FILE *stream, const struct bench_replay_outcome *outcome, 
 // What has to be known about single rows.
 
 static void print_self_check(FILE *stream, const struct workload_self_check *check) {
-    char share[COUNT_TEXT] = "100";
-    if (!check->exact) // never rounded up to 100
-        (void)snprintf(share, sizeof share, "%.1f",
-                       (double)(int)(bench_replay_share_equal(check) * 999) / 10);
+    if (check->exact) {
+        fprintf(stream,
+                "  * as recorded; self-check 100 %%: %" PRIu64 " blocks, %" PRIu64
+                " segments, %" PRIu64 " releases, %" PRIu64 " parts of the layout\n",
+                check->block_count, check->segment_count, check->release_count,
+                check->layout_count);
+        return;
+    }
+    // Cut off, never rounded up to 100.
+    fprintf(stream, "  * as recorded; self-check %.1f %%: the recording differs\n",
+            (double)(int)(bench_replay_share_equal(check) * 999) / 10);
     fprintf(stream,
-            "  * as recorded; self-check %s %%: blocks %" PRIu64 "/%" PRIu64 ", segments %" PRIu64
-            "/%" PRIu64 ", releases %" PRIu64 "/%" PRIu64 ", layout %" PRIu64 "/%" PRIu64 "\n",
-            share, check->block_equal_count, check->block_count, check->segment_equal_count,
+            "    equal are blocks %" PRIu64 "/%" PRIu64 ", segments %" PRIu64 "/%" PRIu64
+            ", releases %" PRIu64 "/%" PRIu64 ", layout %" PRIu64 "/%" PRIu64 "\n",
+            check->block_equal_count, check->block_count, check->segment_equal_count,
             check->segment_count, check->release_equal_count, check->release_count,
             check->layout_equal_count, check->layout_count);
-    if (!check->exact) fprintf(stream, "    first difference: %s\n", check->first_difference);
+    fprintf(stream, "    first difference: %s\n", check->first_difference);
 }
 
 static void print_recorded(FILE *stream, const struct bench_replay_outcome *outcome) {

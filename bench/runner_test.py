@@ -1,6 +1,5 @@
 """Result folder, exit statuses, interrupts and the page, with stand-ins for the programs."""
 
-import json
 import os
 import signal
 import subprocess
@@ -10,6 +9,7 @@ import time
 import unittest
 
 from bench import runner
+from reports import sample
 
 # Runs bench:all or bench:replay as a program would be run, with the tools of the folder in argv[2].
 DRIVER = """
@@ -20,28 +20,24 @@ tools = runner.Tools(sys.argv[2])
 sys.exit(runner.main(sys.argv[1], lambda run, argv: program.job(run, argv, tools), sys.argv[3:]))
 """
 
-# Stand-ins. Those that measure write their file when they are complete.
+# Stand-ins, for the shell, which starts quickest. Those that measure keep their arguments, one a
+# line, and copy a made result into the folder when they are complete.
 WRITE = """
-import sys
-from reports import sample
-folder = sys.argv[sys.argv.index("--out") + 1]
-sample.write(folder, {NAME: {**sample.make(1)[NAME], "argv": sys.argv[1:]}})
+printf '%s\\n' "$@" >ROOT/NAME.arguments
+while [ "$1" != --out ]; do shift; done
+cp ROOT/made/NAME "$2"
 """
 PAGE = """
-import os, sys
-open(os.path.join(sys.argv[1], "index.html"), "w").write(" ".join(sys.argv[2:]))
+folder=$1; shift
+printf '%s' "$*" >"$folder/index.html"
 """
 MAKE = """
-import sys
-open(sys.argv[-1], "w").close()
+while [ $# -gt 1 ]; do shift; done
+: >"$1"
 """
-FAIL = """
-import sys
-sys.stderr.write("host_cost: 3 blocks leaked\\n")
-sys.exit(1)
-"""
+FAIL = "echo 'host_cost: 3 blocks leaked' >&2; exit 1"
 # Ends cleanly on the first signal, at once on the second, as base/progress.h does.
-WAIT = """
+WAIT = """#!/usr/bin/python3
 import os, signal, sys, time
 count = 0
 def caught(number, frame):
@@ -63,19 +59,24 @@ class Programs(unittest.TestCase):
         self.addCleanup(self.temporary.cleanup)
         self.root = self.temporary.name
         self.out = os.path.join(self.root, "out")
-        self.install("bench/replay_tool", "NAME = 'replay.json'" + WRITE)
-        self.install("bench/host_cost", "NAME = 'host_cost.json'" + WRITE)
-        self.install("bench/replay_speed_tool", "NAME = 'replay_speed.json'" + WRITE)
+        sample.write(os.path.join(self.root, "made"), sample.make(1))
+        self.install("bench/replay_tool", self.write("replay.json"))
+        self.install("bench/host_cost", self.write("host_cost.json"))
+        self.install("bench/replay_speed_tool", self.write("replay_speed.json"))
         self.install("trace/make", MAKE)
         self.install("reports/page", PAGE)
         self.install("trace/bundled/b.tmt", "")
         self.install("trace/bundled/a.tmt", "")
 
+    def write(self, name):
+        return WRITE.replace("ROOT", self.root).replace("NAME", name)
+
     def install(self, name, text):
+        """A program of the shell, unless TEXT begins with what else should run it."""
         path = os.path.join(self.root, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as file:
-            file.write("#!/usr/bin/python3\n" + text)
+            file.write(text if text.startswith("#!") else "#!/bin/sh\n" + text)
         os.chmod(path, 0o755)
 
     def start(self, program, *arguments):
@@ -100,8 +101,8 @@ class Programs(unittest.TestCase):
             return file.read()
 
     def arguments_of(self, file):
-        with open(os.path.join(self.out, file), encoding="utf-8") as opened:
-            return json.load(opened)["argv"]
+        with open(os.path.join(self.root, f"{file}.arguments"), encoding="utf-8") as opened:
+            return opened.read().splitlines()
 
     def test_all_runs_every_step_and_prints_the_paths(self):
         status, output, errors = self.run_program(
@@ -173,12 +174,12 @@ class Programs(unittest.TestCase):
         self.assertIn("index.html", output)
 
     def test_a_failure_before_any_result_leaves_no_folder(self):
-        self.install("bench/replay_tool", "import sys\nsys.exit(2)\n")
+        self.install("bench/replay_tool", "exit 2")
         self.assertEqual(self.run_program("all", "--out", "out")[0], 2)
         self.assertFalse(os.path.exists(self.out))
 
     def test_a_program_that_dies_is_named_with_its_signal(self):
-        self.install("bench/host_cost", "import os\nos.abort()\n")
+        self.install("bench/host_cost", "kill -ABRT $$")
         status, _, errors = self.run_program("all", "--out", "out")
         self.assertEqual(status, 1)
         self.assertIn("host_cost was ended by SIGABRT", errors)
@@ -216,7 +217,8 @@ class Programs(unittest.TestCase):
 
     def test_an_interrupt_of_the_page_shows_no_traceback(self):
         started = os.path.join(self.root, "started")
-        self.install("reports/page", "import time\n" + f"open({started!r}, 'w')\ntime.sleep(60)\n")
+        waits = f"import time\nopen({started!r}, 'w')\ntime.sleep(60)\n"
+        self.install("reports/page", "#!/usr/bin/python3\n" + waits)
         status, _, errors = self.interrupt(signal.SIGINT, "all", "--out", "out")
         self.assertEqual(status, 130)
         self.assertNotIn("Traceback", errors)
@@ -225,7 +227,7 @@ class Programs(unittest.TestCase):
         )
 
     def test_what_the_page_says_when_it_fails_is_shown(self):
-        self.install("reports/page", "import sys\nsys.stderr.write('page: why\\n')\nsys.exit(2)\n")
+        self.install("reports/page", "echo 'page: why' >&2; exit 2")
         status, _, errors = self.run_program("all", "--out", "out")
         self.assertEqual(status, 2)
         self.assertTrue(errors.startswith("page: why\nkept in "), errors)
@@ -239,7 +241,7 @@ class Programs(unittest.TestCase):
         self.assertIn("--config NAME=CONF", output)
 
     def test_replay_passes_the_users_files_and_options_on(self):
-        self.install("bench/replay_tool", "NAME = 'replay.json'" + WRITE + "print('ranking')\n")
+        self.install("bench/replay_tool", self.write("replay.json") + "echo ranking")
         self.install("bench/host_cost", FAIL)  # not called
         status, output, errors = self.run_program(
             "replay", "x.pickle", "--fraction", "0.5", "--out=out"
@@ -251,15 +253,14 @@ class Programs(unittest.TestCase):
         self.assertIn("index.html", output)
 
     def test_a_file_that_cannot_be_read_does_not_cost_the_page_of_the_others(self):
-        some = "NAME = 'replay.json'" + WRITE + "sys.exit(2)\n"
-        self.install("bench/replay_tool", some)
+        self.install("bench/replay_tool", self.write("replay.json") + "exit 2")
         status, output, errors = self.run_program("replay", "good", "bad", "--out", "out")
         self.assertEqual((status, errors), (2, ""))
         self.assertIn("index.html", output)
         self.assertIn("left out", self.page())
 
     def test_replay_as_json_is_nothing_but_json(self):
-        self.install("bench/replay_tool", "NAME = 'replay.json'" + WRITE + "print('{}')\n")
+        self.install("bench/replay_tool", self.write("replay.json") + "echo '{}'")
         for spelling in (["--format", "json"], ["--format=json"], ["--fo=json"]):
             status, output, errors = self.run_program("replay", "x", *spelling)
             self.assertEqual((status, output), (0, "{}\n"), errors)
@@ -272,8 +273,7 @@ class Programs(unittest.TestCase):
         self.assertEqual((status, errors.count("\n")), (2, 2), errors)
 
     def test_replay_leaves_usage_to_the_c_program(self):
-        usage = "import sys\nsys.stderr.write('replay: usage\\n')\nsys.exit(2)\n"
-        self.install("bench/replay_tool", usage)
+        self.install("bench/replay_tool", "echo 'replay: usage' >&2; exit 2")
         status, _, errors = self.run_program("replay")
         self.assertEqual((status, errors), (2, "replay: usage\n"))
         self.assertFalse(os.path.exists(os.path.join(self.root, runner.RESULT_FOLDER)))

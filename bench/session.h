@@ -2,9 +2,10 @@
 // pattern, and the judgement of the result.
 //
 //     struct bench_session session;
-//     if (bench_session_begin(&session, &setup)) bench_session_run(&session, count);      right,
-//     and only then timed if (!bench_session_end(&session)) ... session.failure says what was wrong
-//     ...
+//     if (bench_session_begin(&session, &setup))      // it works
+//         bench_session_run(&session, count);         // and only then is timed
+//     if (!bench_session_end(&session, &device_malloc_count))
+//         ... session.failure says what was wrong ...
 //
 // Nothing is timed here; a failure of any step is kept, the first one, and the later steps become
 // no-ops, except that bench_session_end always gives everything back.

@@ -102,13 +102,15 @@ def setting_row(results, overall, failed):
     ]
     if failed:
         row.append(f"in {failures} of {count}" if failures else "no")
-    return row + [configuration_text(runs, overall.limit)]
+    return row + [configuration_text(runs, overall.limit, len(results.traces))]
 
 
-def configuration_text(runs, limit):
+def configuration_text(runs, limit, trace_count):
     texts = {run.config for run in runs}
-    text = texts.pop() if len(texts) == 1 else "as recorded, one for each trace"
-    return (text or "PyTorch's defaults") + (" (no cache: a limit)" if limit else "")
+    text = (texts.pop() or "PyTorch's defaults") if len(texts) == 1 else "one for each trace"
+    if len(runs) < trace_count:
+        text += f" (only {len(runs)} of {trace_count} traces)"
+    return text + (" (no cache: a limit)" if limit else "")
 
 
 def host_time(runs):

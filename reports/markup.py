@@ -18,6 +18,11 @@ def escape(text):
     return html.escape(str(text), quote=True)
 
 
+def breakable(text):
+    """Escaped; a name may break after its punctuation, so that it fits a phone."""
+    return re.sub(r"([_:,./-])(?=\w)", r"\1<wbr>", escape(text))
+
+
 def prose(text):
     """Escaped text; what stands in backticks is a name."""
     return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text))

@@ -1,7 +1,7 @@
 """The head of a page: which setting to run, and all traces under all configurations at a glance."""
 
 from reports import host_cost, load, overview, ranking, replay_speed, style
-from reports.markup import anchor, answer, caption, cell, escape, heading, prose, table
+from reports.markup import anchor, answer, breakable, caption, cell, escape, heading, prose, table
 from reports.page_context import first_context
 
 NOTE_COUNT_MAX = 8
@@ -64,7 +64,7 @@ def overview_table(results):
         runs = {run.config_name: run for run in results.runs_of(trace)}
         verdict = ranking.judge(list(runs.values()))
         cells = [
-            heading(f'<a href="#{anchor(results, trace)}">{escape(trace)}</a>'),
+            heading(f'<a href="#{anchor(results, trace)}">{breakable(trace)}</a>'),
             choice_cell(verdict),
         ]
         cells += [overview_cell(runs.get(name), verdict) for name in names]

@@ -4,6 +4,7 @@ from reports import load, memory, ranking, style
 from reports.markup import (
     anchor,
     answer,
+    breakable,
     caption,
     cell,
     escape,
@@ -24,7 +25,7 @@ def trace_section(results, trace, figures):
     """FIGURES: HTML by key."""
     runs = results.runs_of(trace)
     verdict = ranking.judge(runs)
-    parts = [f'<section id="{anchor(results, trace)}">\n<h2>{escape(trace)}</h2>\n']
+    parts = [f'<section id="{anchor(results, trace)}">\n<h2>{breakable(trace)}</h2>\n']
     parts.append(f'<p class="facts">{prose(provenance(runs))}</p>\n')
     if len(results.traces) > 1:
         parts.append(answer(verdict.sentence, verdict.choice is None))
@@ -96,10 +97,10 @@ def ranking_name(run, verdict):
     if run.recorded:
         tags += tag("as recorded")
     setting = run.config if run.config and run.config != run.config_name else ""
-    line = f'<code class="setting">{escape(setting)}</code>' if setting else ""
+    line = f'<code class="setting">{breakable(setting)}</code>' if setting else ""
     if ranking.limit_differs(run, verdict.baseline):
         line += f'<span class="setting">{escape(ranking.limit_text(run))}</span>'
-    return heading(f"{escape(run.config_name)}{tags}{line}")
+    return heading(f"{breakable(run.config_name)}{tags}{line}")
 
 
 def reserved_cell(run, top):

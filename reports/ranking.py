@@ -111,6 +111,7 @@ def judge(runs):
         f"Run `{name(best)}`: {peak}, {style.format_bytes(saved)}"
         f" ({style.format_percent(saved / baseline.peak_reserved_bytes)}) less than"
         f" `{name(baseline)}`, {cost(best, baseline)}.{limited(best, baseline)}"
+        f"{window(best, baseline)}"
     )
     return Verdict(baseline, best, best, sentence)
 
@@ -144,7 +145,18 @@ def limited(run, baseline):
         else ""
     )
     return (
-        f" That is with the process {limit_text(run)}{fraction}, which `{name(baseline)}` was not."
+        f" That is with the process {limit_text(run)}{fraction}; under `{name(baseline)}` it was"
+        f" {limit_text(baseline)}."
+    )
+
+
+def window(run, baseline):
+    """Of a recording that begins mid-run, only its own configuration has the cache of before."""
+    if not run.counter("start_assumed") or baseline.counter("start_assumed"):
+        return ""
+    return (
+        f" The recording begins mid-run: `{name(run)}` starts without the cache that"
+        f" `{name(baseline)}` has by then, so the difference is an estimate."
     )
 
 
@@ -320,7 +332,7 @@ def answer(results):
         f"{style.format_percent(max(best.changes), True)}){failures(best, base)}. It is within"
         f" {WORTHWHILE_TEXT} of the best setting "
         f"on {best.near_best_count} of {len(traces)}."
-        f"{' It ran with a limit on memory that the default did not have.' if best.limited else ''}"
+        f"{' It ran with a tighter limit on memory than the default.' if best.limited else ''}"
     )
 
 

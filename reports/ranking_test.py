@@ -82,7 +82,8 @@ class Verdicts(unittest.TestCase):
         best = run("gc", 3)
         best.memory_fraction = 0.05
         text = sentence([run("default", 4), best])
-        self.assertIn("limited to 4.00 GiB (memory fraction 0.05)", text)
+        self.assertIn("limited to 4.00 GiB (memory fraction 0.05); under `default` it was", text)
+        self.assertTrue(text.endswith("limited to 80.0 GiB."), text)
 
     def test_a_limit_on_a_device_of_unknown_size_is_told_in_bytes_alone(self):
         best = run("gc", 3, limit_bytes=5 * GIB)
@@ -91,9 +92,15 @@ class Verdicts(unittest.TestCase):
         default.capacity_bytes = None
         self.assertTrue(
             sentence([default, best]).endswith(
-                " That is with the process limited to 5.00 GiB, which `default` was not."
+                " That is with the process limited to 5.00 GiB; under `default` it was not limited."
             )
         )
+
+    def test_a_window_that_only_the_default_begins_with_its_cache_is_told(self):
+        best = run("best", 3, start_assumed=1)
+        self.assertIn("the difference is an estimate", sentence([run("default", 4), best]))
+        both = [run("default", 4, start_assumed=1), best]
+        self.assertNotIn("estimate", sentence(both))
 
     def test_the_default_is_kept_when_nothing_takes_less(self):
         verdict = ranking.judge([run("default", 2), run("a", 2), run("b", 3)])
