@@ -9,6 +9,7 @@
 #include "simulator/reading.h"
 #include "simulator/schedule.h"
 #include "simulator/stream.h"
+#include "simulator/transcript.h"
 
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -153,6 +154,7 @@ static void machine_stop(void) {
                               memory_order_release); // pairs with the load in sim__thread
     if (!sim__state.ready)
         return;
+    sim__transcript_machine_stops();
     sim__streams_clear();
     sim__handle_clear(&sim__state.events);
     sim__memory_clear();
@@ -184,6 +186,7 @@ static void machine_start(const struct sim_options *options) {
     sim__state.options = *options;
     sim__state.now_ns = sim__state.stall_ns = sim__state.stream_count = 0;
     memset(sim__state.devices, 0, sizeof sim__state.devices);
+    sim__transcript_machine_starts();
     sim__schedule->reset();
     for (int i = 0; i < options->device_count; ++i) {
         struct sim__device *device = &sim__state.devices[i];

@@ -47,9 +47,10 @@ static cudaError_t record_locked(cudaEvent_t event_handle, cudaStream_t stream_h
         return cudaErrorInvalidResourceHandle;
     event->recorded = true;
     event->position = (struct sim__position){stream, stream->submitted + 1};
-    // Two fields are all it has; zeroing the others would cost as much as the rest of the call.
+    // Three fields are all it has; zeroing the others would cost as much as the rest of the call.
     struct sim__operation operation;
     operation.kind = SIM__OPERATION_RECORD;
+    operation.wait_count = 0;
     operation.event = event->slot.handle;
     sim__engine_submit(stream, &operation, (struct sim__position){0});
     return cudaSuccess;
@@ -79,6 +80,7 @@ static cudaError_t wait_locked(cudaStream_t stream_handle, cudaEvent_t event_han
     if (error == cudaSuccess && wait_matters(stream, event->position)) {
         struct sim__operation operation;
         operation.kind = SIM__OPERATION_WAIT;
+        operation.wait_count = 0;
         sim__engine_submit(stream, &operation, event->position);
     }
     return error;

@@ -4,12 +4,14 @@
 #include "simulator/call.h"
 #include "simulator/engine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 const struct sim__schedule *sim__schedule = &sim__schedule_eager;
 
 static bool is_chosen; // by the program: the environment no longer counts
+static char chosen_text[32] = "eager";
 
 static enum base_status parse(const char *text, const struct sim__schedule **schedule,
                               uint64_t *seed) {
@@ -48,6 +50,7 @@ enum base_status sim__schedule_choose(const char *text) {
     if (status != BASE_OK)
         return status;
     is_chosen = true;
+    snprintf(chosen_text, sizeof chosen_text, "%s", text);
     sim__schedule = schedule;
     sim__schedule_random_seed(seed);
     streams_reset();
@@ -56,6 +59,8 @@ enum base_status sim__schedule_choose(const char *text) {
     sim__engine_point();
     return BASE_OK;
 }
+
+const char *sim__schedule_text(void) { return chosen_text; }
 
 enum base_status sim__schedule_from_environment(void) {
     const char *text = getenv("TIDEMARK_SIM_SCHEDULE");

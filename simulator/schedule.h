@@ -47,6 +47,9 @@ extern const struct sim__schedule *sim__schedule;
 // The seed of sim__schedule_random; takes effect at the next reset.
 void sim__schedule_random_seed(uint64_t seed);
 
+// The text that chose it.
+const char *sim__schedule_text(void);
+
 // Chooses the schedule that TEXT names; of the environment, if nothing was chosen so far.
 enum base_status sim__schedule_choose(const char *text);
 enum base_status sim__schedule_from_environment(void);

@@ -159,6 +159,13 @@ const char *sim_reading_value(const char *name); // NULL if there is no such rea
 void sim_serialize(uint64_t seed);
 void sim_serialize_end(void);
 
+// Writes each CUDA call from now on, with its time, thread, arguments and result, and each operation
+// with when it ran, to the file PATH: as lines of text, or, if the name ends in .json, as a trace of
+// events that Perfetto shows. The file appears when it is complete: at exit, by another
+// sim_transcript (NULL: no more), and at sim_configure and sim_reset, behind which PATH.2 and so on
+// follow (out.json, out.2.json). TIDEMARK_SIM_TRACE=PATH for programs that do not call this.
+enum base_status sim_transcript(const char *path) BASE_MUST_USE;
+
 // The CUDA calls that can be made to fail and that are counted, by kind.
 enum sim_call {
     SIM_CALL_MALLOC,

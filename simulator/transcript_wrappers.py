@@ -1,0 +1,129 @@
+"""Makes the wrappers that write the transcript, from the headers that declare the calls.
+
+    transcript_wrappers.py names HEADER...   a header: the names under which the simulator's own
+                                             functions are compiled
+    transcript_wrappers.py calls HEADER...   a C file: a function for each call, which writes
+                                             arguments and result if a transcript is on
+
+A call is a declaration of a function that returns cudaError_t or CUresult. The headers are our own:
+a declaration ends with a semicolon, a parameter has a name.
+"""
+
+import re
+import sys
+
+STREAMS = {"cudaStream_t", "CUstream"}
+EVENTS = {"cudaEvent_t", "CUevent"}
+ADDRESSES = {"void *", "const void *", "CUdeviceptr"}
+# What a call stores, by the type of the pointer to it.
+STORED = {
+    "void **": ("address", "(uint64_t)(uintptr_t)"),
+    "CUdeviceptr *": ("address", "(uint64_t)"),
+    "cudaStream_t *": ("stream", ""),
+    "CUstream *": ("stream", ""),
+    "cudaEvent_t *": ("event", ""),
+    "CUevent *": ("event", ""),
+    "float *": ("real", ""),
+    "int *": ("number", "(long long)"),
+    "unsigned int *": ("number", "(long long)"),
+    "size_t *": ("number", "(long long)"),
+    "unsigned long long *": ("number", "(long long)"),
+    "CUdevice *": ("number", "(long long)"),
+    "CUmemGenericAllocationHandle *": ("number", "(long long)"),
+}
+FUNCTIONS = {"cudaHostFn_t", "cudaStreamCallback_t"}
+
+
+def text_of(header):
+    with open(header, encoding="utf-8") as file:
+        text = re.sub(r"//[^\n]*", "", file.read())
+    aliases = dict(re.findall(r"#define (cu\w+) (\1_v\d+)\n", text))
+    text = re.sub(r"#[^\n]*", "", text)
+    text = re.sub(r"TIDEMARK_SIMULATOR_DEFAULT\(\w+\)|BASE_MUST_USE|CUDAAPI", "", text)
+    text = re.sub(r"\b\w+\b", lambda match: aliases.get(match[0], match[0]), text)
+    return re.sub(r"\s+", " ", text)
+
+
+def parameters_of(text):
+    """(type, name) of each; a pointer to a function has the type "function"."""
+    parts, depth, start = [], 0, 0
+    for at, character in enumerate(text + ","):
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 0:
+            parts.append(text[start:at].strip())
+            start = at + 1
+    for part in parts:
+        if part in ("", "void"):
+            continue
+        if function := re.fullmatch(r".*\(\*(\w+)\)\(.*\)", part):
+            yield "function", function[1], part
+            continue
+        kind, stars, name = re.fullmatch(r"(.*?) ?(\**)(\w+)", part).groups()
+        yield (f"{kind} {stars}" if stars else kind), name, part
+
+
+def calls_of(headers):
+    for header in headers:
+        for result, name, parameters in re.findall(
+            r"\b(cudaError_t|CUresult) (\w+)\(([^;{]*)\) ?;", text_of(header)
+        ):
+            yield result, name, list(parameters_of(parameters))
+
+
+def argument_line(kind, name):
+    if kind == "function" or kind in FUNCTIONS or kind in STORED:
+        return f'sim__value_name(&written.arguments, "{name}");'
+    if kind in STREAMS:
+        return f'sim__value_stream(&written.arguments, "{name}", {name});'
+    if kind in EVENTS:
+        return f'sim__value_event(&written.arguments, "{name}", {name});'
+    if kind == "const char *":
+        return f'sim__value_text(&written.arguments, "{name}", {name});'
+    if kind == "const struct sim_kernel *":
+        return f'sim__value_kernel(&written.arguments, "{name}", {name});'
+    if kind == "enum cudaMemcpyKind":
+        return f'sim__value_kind(&written.arguments, "{name}", {name});'
+    if kind in ADDRESSES or kind.endswith("*"):
+        return f'sim__value_address(&written.arguments, "{name}", (uint64_t)(uintptr_t){name});'
+    return f'sim__value_number(&written.arguments, "{name}", (long long){name});'
+
+
+def wrapper(result, name, parameters):
+    declared = ", ".join(part for _, _, part in parameters) or "void"
+    passed = ", ".join(parameter for _, parameter, _ in parameters)
+    print(f"\n{result} sim__call_{name}({declared});")
+    print(f"static __attribute__((noinline, cold)) {result} written_{name}({declared}) {{")
+    print("    struct sim__transcript_call written;")
+    print(f'    sim__transcript_begin(&written, "{name}");')
+    for kind, parameter, _ in parameters:
+        print(f"    {argument_line(kind, parameter)}")
+    print("    sim__transcript_go(&written);")
+    print(f"    const {result} answer = sim__call_{name}({passed});")
+    print("    sim__transcript_returned(&written, (int)answer);")
+    for kind, parameter, _ in parameters:
+        if kind in STORED:
+            form, cast = STORED[kind]
+            print(f"    if (answer == 0 && {parameter} != NULL)")
+            print(f'        sim__value_{form}(&written.outputs, "*{parameter}", {cast}*{parameter});')
+    print("    sim__transcript_end(&written);\n    return answer;\n}")
+    print(f"{result} {name}({declared}) {{")
+    print(f"    return sim__transcript_is_off() ? sim__call_{name}({passed})")
+    print(f"                                    : written_{name}({passed});\n}}")
+
+
+def main():
+    form, headers = sys.argv[1], sys.argv[2:]
+    calls = list(calls_of(headers))
+    if form == "names":
+        for _, name, _ in calls:
+            print(f"#define {name} sim__call_{name}")
+        return
+    print('#include "simulator/transcript.h"')
+    for header in headers:
+        if "/include/" in header:
+            print(f"#include <{header.rsplit('/', 1)[1]}>")
+    for call in calls:
+        wrapper(*call)
+
+
+main()
