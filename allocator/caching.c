@@ -63,7 +63,8 @@ static enum base_status caching_free(struct allocator *allocator, void *pointer)
     struct cca__block *const block = cca__block_at(cca, number);
     struct cca__pool *const pool = number != 0 ? cca__pool_at(cca, cca__block_pool(block)) : NULL;
     if (__builtin_expect(pool == NULL, 0)) return cca__pointer_invalid(cca, pointer);
-    struct cca__stream *const stream = pool->stream;
+    // From the number rather than pool->stream: the lock's address is known a load earlier.
+    struct cca__stream *const stream = cca__stream_at(cca, cca__block_pool(block) / 2);
 
     bool over_limit = false;
     cca__lock_take(&stream->lock);

@@ -220,27 +220,31 @@ static void pointers_that_are_none_are_refused_by_name(void) {
     allocator_destroy(allocator);
 }
 
-// A recording may put segments anywhere on 512 bytes: two small ones then share a window of the
-// page table.
-static void segments_may_begin_anywhere(void) {
+// A recording may put segments anywhere on 512 bytes: two small ones then share a window of the page
+// table. Nor need addresses end at 48 bits.
+static void segments_may_begin_anywhere(uint64_t first) {
     struct allocator *const allocator = testing_create("", 8 * BASE_GIB);
-    const uint64_t first = 0x7f0000000200;
-    BASE_CHECK_EQ(sim_next_address(0, first), BASE_OK);
-    BASE_CHECK_EQ(sim_next_address(0, first + 2 * mib), BASE_OK);
-    BASE_CHECK_EQ(sim_next_address(0, first + 4 * mib), BASE_OK);
+    base_check_context("first segment at %#llx", (unsigned long long)first);
+    for (uint64_t index = 0; index < 3; ++index)
+        BASE_CHECK_EQ(sim_next_address(0, first + 2 * mib * index), BASE_OK);
     void *blocks[4];
     for (int index = 0; index < 4; ++index) blocks[index] = testing_malloc(allocator, mib, NULL);
     void *const large = testing_malloc(allocator, 2 * mib, NULL);
+    void *const tail = testing_malloc(allocator, 3 * mib, NULL);
     BASE_CHECK_EQ(address_of(large), first + 4 * mib);
+    BASE_CHECK_EQ(address_of(tail), first + 6 * mib);
     cca_check(allocator);
     BASE_CHECK_EQ(allocator_free(allocator, (char *)blocks[1] + 512), BASE_INVALID_POINTER);
     for (int index = 0; index < 4; ++index) testing_free(allocator, blocks[index]);
     BASE_CHECK_EQ(allocator_free(allocator, blocks[2]), BASE_INVALID_POINTER);
     testing_free(allocator, large);
+    testing_free(allocator, tail);
+    BASE_CHECK_EQ(allocator_free(allocator, large), BASE_INVALID_POINTER);
     cca_check(allocator);
     BASE_CHECK_EQ(allocator_empty_cache(allocator), BASE_OK);
     cca_check(allocator);
     allocator_destroy(allocator);
+    base_check_context(NULL);
 }
 
 //------------------------------------------------------------------------------------------------
@@ -434,7 +438,10 @@ int main(void) {
     cached_memory_is_released_before_a_request_fails();
     impossible_sizes_are_refused();
     pointers_that_are_none_are_refused_by_name();
-    segments_may_begin_anywhere();
+    segments_may_begin_anywhere(0x7f0000000200);
+    segments_may_begin_anywhere(0x7f0000100000);
+    segments_may_begin_anywhere(((uint64_t)1 << 48) - 5 * mib);
+    segments_may_begin_anywhere((uint64_t)1 << 55);
     the_observer_sees_decisions_in_order();
     a_block_used_elsewhere_waits_for_that_stream();
     memory_that_waits_is_waited_for_before_a_request_fails();

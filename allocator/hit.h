@@ -74,15 +74,17 @@ static inline void cca__hit_test_limits(struct cca__pool *pool, int64_t slack, b
 static inline enum base_status cca__hit_store_in_table(struct cca *cca,
                                                        const struct cca__pool *pool,
                                                        struct cca__block *block, uint32_t number) {
-    if (!pool->is_small) {
-        cca__page_table_store_large(&cca->page_table, block->address, number);
-    } else {
-        const uint32_t directory = cca->segments[block->segment].directory;
-        if (directory == 0)
-            return cca__page_table_store_stray(&cca->page_table, block->address, number);
+    struct cca__page_table *const table = &cca->page_table;
+    const struct cca__segment *const segment = &cca->segments[block->segment];
+    if (__builtin_expect(cca__page_table_is_stray(segment->address, segment->size, pool->is_small),
+                         0))
+        return cca__page_table_store_stray(table, block->address, number);
+    if (pool->is_small) {
         const enum base_status status =
-            cca__page_table_store_small(&cca->page_table, directory, block->address, number);
+            cca__page_table_store_small(table, segment->directory, block->address, number);
         if (status != BASE_OK) return status;
+    } else {
+        cca__page_table_store_large(table, block->address, number);
     }
     block->flags |= CCA__BLOCK_IN_TABLE;
     return BASE_OK;

@@ -1,7 +1,6 @@
-// See page_table.h. Arrays of windows are made once and stay; directories and leaves live as
-// long as their segment. A directory's entries only ever name leaves and a leaf's only blocks, in
-// arenas of their own, so that a lookup with a stale pointer stays inside the arenas whatever it
-// meets.
+// See page_table.h. Directories and leaves live as long as their segment. A directory's entries only
+// ever name leaves and a leaf's only blocks, in arenas of their own, so that a lookup with a stale
+// pointer stays inside the arenas whatever it meets.
 #include "allocator/page_table.h"
 
 #include <stdlib.h>
@@ -11,14 +10,16 @@
 #define DIRECTORIES_MAX ((uint32_t)1 << 20)
 #define LEAVES_MAX      ((uint32_t)1 << 25)
 
-#define ROOT_COUNT ((size_t)1 << CCA__ROOT_BITS)
+#define WINDOWS_BYTES (sizeof(uint32_t) << (CCA__ADDRESS_BITS - CCA__WINDOW_BITS))
 
 enum base_status cca__page_table_init(struct cca__page_table *table) {
-    void *const root = mmap(NULL, ROOT_COUNT * sizeof *table->root, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (root == MAP_FAILED)
-        return base_status_set(BASE_HOST_MEMORY, "cannot reserve addresses for the page table");
-    table->root = root;
+    void *const windows = mmap(NULL, WINDOWS_BYTES, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (windows == MAP_FAILED)
+        return base_status_set(BASE_HOST_MEMORY,
+                               "cannot reserve %zu bytes of addresses for the page table",
+                               WINDOWS_BYTES);
+    table->windows = windows;
     const size_t item_bytes = CCA__SMALL_SLOTS * sizeof(uint32_t);
     enum base_status status =
         cca__arena_init(&table->directories, "small segments", item_bytes, DIRECTORIES_MAX);
@@ -33,60 +34,19 @@ enum base_status cca__page_table_init(struct cca__page_table *table) {
 }
 
 void cca__page_table_deinit(struct cca__page_table *table) {
-    for (uint32_t index = 0; index < table->made_count; ++index)
-        free(atomic_load(&table->root[table->made[index]]));
-    free(table->made);
-    if (table->root != NULL)
-        BASE_CHECK_EQ(munmap(table->root, ROOT_COUNT * sizeof *table->root), 0);
+    if (table->windows == NULL) return;
+    BASE_CHECK_EQ(munmap(table->windows, WINDOWS_BYTES), 0);
     cca__arena_deinit(&table->directories);
     cca__arena_deinit(&table->leaves);
     cca__lock_deinit(&table->lock);
     base_address_map_deinit(&table->strays);
 }
 
-static enum base_status out_of_host_memory(void) {
-    return base_status_set(BASE_HOST_MEMORY, "out of host memory for the page table");
-}
-
-// Makes the array that has the entry of ADDRESS.
-static enum base_status add_windows(struct cca__page_table *table, uint64_t address) {
-    if (address >> CCA__ADDRESS_BITS != 0)
-        return base_status_set(BASE_LIMIT, "device address %#llx has more than %d bits",
-                               (unsigned long long)address, CCA__ADDRESS_BITS);
-    const uint32_t place = (uint32_t)(address >> (CCA__WINDOW_BITS + CCA__WINDOWS_BITS));
-    if (atomic_load_explicit(&table->root[place], memory_order_relaxed) != NULL) return BASE_OK;
-    uint32_t *const made = realloc(table->made, (table->made_count + 1) * sizeof *made);
-    if (made == NULL) return out_of_host_memory();
-    table->made = made;
-    struct cca__page_windows *const windows = calloc(1, sizeof *windows);
-    if (windows == NULL) return out_of_host_memory();
-    table->made[table->made_count++] = place;
-    // Pairs with cca__page_entry.
-    atomic_store_explicit(&table->root[place], windows, memory_order_release);
-    return BASE_OK;
-}
-
-static enum base_status add_range(struct cca__page_table *table, uint64_t address, uint64_t size) {
-    const uint64_t step = (uint64_t)1 << (CCA__WINDOW_BITS + CCA__WINDOWS_BITS);
-    const uint64_t end = address + size;
-    enum base_status status = BASE_OK;
-    cca__lock_take(&table->lock);
-    for (uint64_t at = address; status == BASE_OK && at < end; at = (at & ~(step - 1)) + step)
-        status = add_windows(table, at);
-    cca__lock_release(&table->lock);
-    return status;
-}
-
-// A small segment has windows of its own if it begins at a whole MiB.
-static bool begins_a_window(uint64_t address) {
-    return (address & (((uint64_t)1 << CCA__WINDOW_BITS) - 1)) == 0;
-}
-
+// Both windows of a small segment.
 static void store_windows(struct cca__page_table *table, uint64_t address, uint32_t entry) {
-    const uint64_t window_bytes = (uint64_t)1 << CCA__WINDOW_BITS;
-    atomic_store_explicit(cca__page_entry(table, address), entry, memory_order_relaxed);
-    atomic_store_explicit(cca__page_entry(table, address + window_bytes), entry,
-                          memory_order_relaxed);
+    const uint64_t window = address >> CCA__WINDOW_BITS;
+    atomic_store_explicit(&table->windows[window], entry, memory_order_relaxed);
+    atomic_store_explicit(&table->windows[window + 1], entry, memory_order_relaxed);
 }
 
 static void clear_slots(_Atomic uint32_t *slots) {
@@ -96,15 +56,13 @@ static void clear_slots(_Atomic uint32_t *slots) {
 
 enum base_status cca__page_table_add_segment(struct cca__page_table *table, uint64_t address,
                                              uint64_t size, bool is_small, uint32_t *directory) {
-    enum base_status status = add_range(table, address, size);
+    *directory = 0;
+    if (!is_small || cca__page_table_is_stray(address, size, is_small)) return BASE_OK;
+    uint32_t taken;
+    const enum base_status status = cca__arena_take(&table->directories, &taken);
     if (status != BASE_OK) return status;
-    uint32_t taken = 0;
-    if (is_small && begins_a_window(address)) {
-        status = cca__arena_take(&table->directories, &taken);
-        if (status != BASE_OK) return status;
-        clear_slots(cca__arena_slots(&table->directories, taken));
-        store_windows(table, address, taken | CCA__DIRECTORY_FLAG);
-    }
+    clear_slots(cca__arena_slots(&table->directories, taken));
+    store_windows(table, address, taken | CCA__DIRECTORY_FLAG);
     *directory = taken;
     return BASE_OK;
 }

@@ -1,11 +1,12 @@
 // From a pointer to its block, without a hash and without a lock.
 //
-// The table has one 4-byte entry a MiB of address space, for all 56 bits of it. A block that was
-// handed out from the large pool exceeds 1 MiB, so at most one starts in each window and the
-// entry is its number. A small segment lies in windows of its own: their entry names a
-// *directory*, which has a *leaf* of 64 entries for each 32 KiB in which a block was handed out.
-// A small segment that does not begin at a whole MiB (only an exact replay makes one) shares
-// windows; its blocks are kept in a hash table instead.
+// One flat table has a 4-byte entry a MiB of address space; it lies in 1 GiB of reserved addresses,
+// of which a page becomes memory for each GiB that segments are in. A block that was handed out from
+// the large pool exceeds 1 MiB, so at most one starts in each window and the entry is its number. A
+// small segment lies in windows of its own: their entry names a *directory*, which has a *leaf* of
+// 64 entries for each 32 KiB in which a block was handed out. Small segments that do not begin at a
+// whole MiB (only an exact replay makes one) share windows, and addresses may have more than 48
+// bits: such blocks are *strays*, kept in a hash table instead.
 //
 // Entries are written when a block is handed out and not cleared when it is freed: what a lookup
 // finds is a hint, and the caller compares the block's address and state under the lock of its
@@ -21,10 +22,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CCA__ADDRESS_BITS 56
+#define CCA__ADDRESS_BITS 48 // of the flat table
 #define CCA__WINDOW_BITS  20 // 1 MiB
-#define CCA__WINDOWS_BITS 14 // an array of windows covers 16 GiB
-#define CCA__ROOT_BITS    (CCA__ADDRESS_BITS - CCA__WINDOW_BITS - CCA__WINDOWS_BITS)
 
 #define CCA__DIRECTORY_FLAG 0x80000000u // of a window's entry: it names a directory, not a block
 #define CCA__SMALL_SLOTS    64          // entries of a directory, and of a leaf
@@ -32,42 +31,30 @@
 #define CCA__SLOT_SHIFT     9           // an entry of it 512 B
 
 struct cca__page_table {
-    // 2^CCA__ROOT_BITS of them: reserved addresses that become memory where they are written.
-    _Atomic(struct cca__page_windows *) *root;
+    _Atomic uint32_t *windows; // 2^(CCA__ADDRESS_BITS - CCA__WINDOW_BITS) entries
     struct cca__arena directories, leaves;
-    struct cca__lock lock; // a leaf: guards the making of windows, and strays
-    uint32_t *made;        // indices of root that are in use
-    uint32_t made_count;
-    struct base_address_map strays; // blocks of small segments that begin within a MiB
+    struct cca__lock lock;          // a leaf: guards strays
+    struct base_address_map strays; // blocks that are handed out and not in the table
     _Atomic size_t stray_count;     // of them; may be read without the lock to skip an empty map
-};
-
-struct cca__page_windows {
-    _Atomic uint32_t entry[1 << CCA__WINDOWS_BITS];
 };
 
 enum base_status cca__page_table_init(struct cca__page_table *table);
 void cca__page_table_deinit(struct cca__page_table *table);
 
-// Before blocks of a segment are handed out: makes what a store may need, so that a store at
-// hand-out cannot fail. For a small segment *directory becomes its directory, 0 if its blocks go
-// among the strays; for a large one 0.
+// Whether the blocks of a segment are strays.
+static inline bool cca__page_table_is_stray(uint64_t address, uint64_t size, bool is_small) {
+    const uint64_t in_window = address & (((uint64_t)1 << CCA__WINDOW_BITS) - 1);
+    return (address + size - 1) >> CCA__ADDRESS_BITS != 0 || (is_small && in_window != 0);
+}
+
+// Takes the directory of a small segment before its blocks are handed out. It has none, and
+// *directory becomes 0, if its blocks are strays.
 enum base_status cca__page_table_add_segment(struct cca__page_table *table, uint64_t address,
                                              uint64_t size, bool is_small,
                                              uint32_t *directory) BASE_MUST_USE;
 // Gives the directory and its leaves back. No block of the segment may be in use.
 void cca__page_table_remove_segment(struct cca__page_table *table, uint64_t address,
                                     uint32_t directory);
-
-static inline _Atomic uint32_t *cca__page_entry(const struct cca__page_table *table,
-                                                uint64_t address) {
-    if (address >> CCA__ADDRESS_BITS != 0) return NULL;
-    // Acquire pairs with the release of whoever made the array.
-    struct cca__page_windows *const windows = atomic_load_explicit(
-        &table->root[address >> (CCA__WINDOW_BITS + CCA__WINDOWS_BITS)], memory_order_acquire);
-    if (windows == NULL) return NULL;
-    return &windows->entry[address >> CCA__WINDOW_BITS & ((1u << CCA__WINDOWS_BITS) - 1)];
-}
 
 static inline _Atomic uint32_t *cca__arena_slots(const struct cca__arena *arena, uint32_t item) {
     return (_Atomic uint32_t *)(void *)(arena->base +
@@ -84,9 +71,9 @@ static inline uint32_t cca__slot_place(uint64_t address) {
 // The number of the block that may have been handed out at ADDRESS, 0 if none was. Strays not
 // included.
 static inline uint32_t cca__page_table_find(const struct cca__page_table *table, uint64_t address) {
-    _Atomic uint32_t *const window = cca__page_entry(table, address);
-    if (window == NULL) return 0;
-    const uint32_t entry = atomic_load_explicit(window, memory_order_relaxed);
+    if (address >> CCA__ADDRESS_BITS != 0) return 0;
+    const uint32_t entry =
+        atomic_load_explicit(&table->windows[address >> CCA__WINDOW_BITS], memory_order_relaxed);
     if ((entry & CCA__DIRECTORY_FLAG) == 0) return entry;
     const uint32_t leaf = atomic_load_explicit(
         &cca__arena_slots(&table->directories,
@@ -97,10 +84,11 @@ static inline uint32_t cca__page_table_find(const struct cca__page_table *table,
                                 memory_order_relaxed);
 }
 
-// For a block of the large pool.
+// For a block of the large pool that is no stray.
 static inline void cca__page_table_store_large(struct cca__page_table *table, uint64_t address,
                                                uint32_t block) {
-    atomic_store_explicit(cca__page_entry(table, address), block, memory_order_relaxed);
+    atomic_store_explicit(&table->windows[address >> CCA__WINDOW_BITS], block,
+                          memory_order_relaxed);
 }
 
 // For a block of a small segment with a directory. Makes the leaf where there is none.
@@ -122,7 +110,7 @@ static inline enum base_status cca__page_table_store_small(struct cca__page_tabl
     return BASE_OK;
 }
 
-// Blocks in the hash table: from their hand-out to their free.
+// Strays are in the hash table from their hand-out to their free.
 enum base_status cca__page_table_store_stray(struct cca__page_table *table, uint64_t address,
                                              uint32_t block) BASE_MUST_USE;
 void cca__page_table_remove_stray(struct cca__page_table *table, uint64_t address);
