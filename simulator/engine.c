@@ -109,6 +109,14 @@ static void gather_implicit(struct sim__device *device, struct sim__stream *stre
     }
 }
 
+bool sim__engine_orders(const struct sim__stream *stream) {
+    const struct sim__device *device = &sim__state.devices[stream->device];
+    if (device->fence.stream != NULL && stream->fence_seen != device->fence_number)
+        return true;
+    return sim__stream_is_blocking(stream) && stream->legacy_seen != device->legacy->submitted &&
+           (sim__schedule->doubts || sim__stream_pending(device->legacy));
+}
+
 static void waits_attach(struct sim__operation *operation) {
     operation->wait_count = (uint32_t)gathered_count;
     operation->wait_done = 0;
@@ -179,7 +187,8 @@ static void first_complete(struct sim__stream *stream) {
     struct sim__stream *waiter = operation->waiters;
     observer_completed(stream, (struct sim__position){stream, stream->completed + 1}, operation);
     sim__operation_release(operation);
-    free(operation->waits);
+    if (operation->waits != NULL)
+        free(operation->waits);
     ++stream->completed;
     if (sim__stream_pending(stream))
         stream_examine(stream);
@@ -193,25 +202,33 @@ static void first_complete(struct sim__stream *stream) {
     }
 }
 
-// The ring can move while the lock is given back.
+// Without the lock; the ring can move meanwhile.
+static void first_call(struct sim__stream *stream, const struct sim__operation *first,
+                       cudaError_t status) {
+    struct sim__operation call;
+    call.kind = first->kind;
+    if (first->kind == SIM__OPERATION_KERNEL)
+        call.kernel = first->kernel;
+    else
+        call.host_function = first->host_function;
+    stream->running = true;
+    base_mutex_unlock(&sim__state.lock);
+    sim__operation_call(&call, status);
+    base_mutex_lock(&sim__state.lock);
+    stream->running = false;
+    if (sim__state.operation_waiters > 0)
+        base_condition_broadcast(&sim__state.operation_done);
+}
+
 void sim__engine_run_first(struct sim__stream *stream) {
     struct sim__device *device = &sim__state.devices[stream->device];
-    const struct sim__operation operation = *sim__engine_first(stream);
-    const struct sim__position position = {stream, stream->completed + 1};
+    const struct sim__operation *first = sim__engine_first(stream);
     sim__schedule->withdraw(stream);
-    clock_advance(stream, &operation);
-    if (sim__operation_is_call(device, &operation)) {
-        const cudaError_t status = device->sticky_error;
-        stream->running = true;
-        base_mutex_unlock(&sim__state.lock);
-        sim__operation_call(&operation, status);
-        base_mutex_lock(&sim__state.lock);
-        stream->running = false;
-        if (sim__state.operation_waiters > 0)
-            base_condition_broadcast(&sim__state.operation_done);
-    } else {
-        sim__operation_run(position, &operation);
-    }
+    clock_advance(stream, first);
+    if (sim__operation_is_call(device, first))
+        first_call(stream, first, device->sticky_error);
+    else
+        sim__operation_run((struct sim__position){stream, stream->completed + 1}, first);
     first_complete(stream);
 }
 
@@ -282,22 +299,25 @@ static struct sim__position submit_gathered(struct sim__device *device, struct s
         return position;
     if (position.sequence - stream->completed > stream->ring_size)
         ring_grow(stream); // what was pending before moves
-    struct sim__operation submitted = *operation;
-    waits_attach(&submitted);
-    submitted.earliest_ns = sim__state.now_ns + sim__state.stall_ns;
-    submitted.earliest_bounds =
+    struct sim__operation *submitted = operation_at(stream, position.sequence);
+    *submitted = *operation;
+    waits_attach(submitted);
+    submitted->earliest_ns = sim__state.now_ns + sim__state.stall_ns;
+    submitted->earliest_bounds =
         (struct sim__bounds){sim__state.now_bounds.low_ns + sim__state.stall_ns,
                              sim__state.now_bounds.high_ns + sim__state.stall_ns};
-    sim__operation_keep(&submitted);
-    *operation_at(stream, position.sequence) = submitted;
+    sim__operation_keep(submitted);
     ++stream->submitted;
     if (sim__stream_is_blocking(stream) && stream->unseen.previous == NULL)
         sim__list_add(&device->unseen, stream, offsetof(struct sim__stream, unseen));
     if (sim__observer != NULL)
-        sim__observer->submitted(position, &submitted, gathered, gathered_count);
+        sim__observer->submitted(position, submitted, gathered, gathered_count);
     if (idle) {
         sim__list_add(&device->pending, stream, offsetof(struct sim__stream, pending));
-        stream_examine(stream);
+        if (gathered_count == 0 && sim__schedule->runs_at_once && !stream->held)
+            sim__engine_run_first(stream);
+        else
+            stream_examine(stream);
     }
     if (sim__schedule->submitted != NULL)
         sim__schedule->submitted(stream);

@@ -145,6 +145,9 @@ static inline void sim__list_remove(struct sim__stream *stream, size_t link_offs
 struct sim__position sim__engine_submit(struct sim__stream *stream,
                                         const struct sim__operation *operation,
                                         struct sim__position after);
+// Whether an operation of STREAM, which is not the legacy stream, would now come after work of
+// others that the stream's earlier ones do not come after.
+bool sim__engine_orders(const struct sim__stream *stream);
 // Enqueues OPERATION between all earlier and all later work of the devices in the bit mask DEVICES;
 // the host waits for nothing.
 struct sim__position sim__engine_submit_fence(uint32_t devices,

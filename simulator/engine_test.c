@@ -85,6 +85,19 @@ static int model_submit(int stream, int event_operation, bool function) {
     return operation_count++;
 }
 
+// A wait that orders nothing is no operation: that for a complete event or for the stream itself,
+// unless it is the legacy stream's, or the first behind work of that stream.
+static bool wait_orders(int stream, int event_operation) {
+    if (event_operation < 0)
+        return false;
+    const int legacy = last_in[0], own = last_in[stream];
+    if (stream >= 1 && stream <= BLOCKING_LAST && legacy >= 0 && !operations[legacy].done &&
+        (own < 0 || (operations[own].before[legacy / 64] >> legacy % 64 & 1) == 0))
+        return true;
+    return stream == 0 ||
+           (!operations[event_operation].done && operations[event_operation].stream != stream);
+}
+
 static void function_body(void *data) {
     struct operation *operation = data;
     BASE_CHECK(!operation->ran);
@@ -106,10 +119,8 @@ static void step_submit(struct base_random *random, int stream) {
         recorded[event] = model_submit(stream, -1, false);
         BASE_CHECK_EQ(cudaEventRecord(events[event], streams[stream]), cudaSuccess);
         break;
-    default: // a wait that has nothing to wait for is no operation, but in the legacy stream
-        if (recorded[event] >= 0 &&
-            (stream == 0 || (!operations[recorded[event]].done &&
-                             operations[recorded[event]].stream != stream)))
+    default:
+        if (wait_orders(stream, recorded[event]))
             model_submit(stream, recorded[event], false);
         BASE_CHECK_EQ(cudaStreamWaitEvent(streams[stream], events[event], 0), cudaSuccess);
     }

@@ -33,6 +33,13 @@ static cudaError_t create_locked(cudaEvent_t *handle, unsigned int flags) {
     return cudaSuccess;
 }
 
+// Nothing to wait for, nothing to do and nobody to tell: what submission would come to.
+static bool record_is_over(const struct sim__stream *stream) {
+    const struct sim__device *device = &sim__state.devices[stream->device];
+    return sim__schedule->runs_at_once && device->pending == NULL && device->fence.stream == NULL &&
+           !stream->held && sim__observer == NULL;
+}
+
 // The position is set first: the operation may run within the submission, and then stamps the
 // event.
 static cudaError_t record_locked(cudaEvent_t event_handle, cudaStream_t stream_handle) {
@@ -47,6 +54,11 @@ static cudaError_t record_locked(cudaEvent_t event_handle, cudaStream_t stream_h
         return cudaErrorInvalidResourceHandle;
     event->recorded = true;
     event->position = (struct sim__position){stream, stream->submitted + 1};
+    if (record_is_over(stream)) {
+        stream->completed = ++stream->submitted;
+        event->time_ns = sim__state.now_ns;
+        return cudaSuccess;
+    }
     // Three fields are all it has; zeroing the others would cost as much as the rest of the call.
     struct sim__operation operation;
     operation.kind = SIM__OPERATION_RECORD;
@@ -56,16 +68,17 @@ static cudaError_t record_locked(cudaEvent_t event_handle, cudaStream_t stream_h
     return cudaSuccess;
 }
 
-// Waiting for what is complete orders nothing by itself; but in the legacy stream any action is a
-// barrier between blocking streams, and where the host cannot know of the completion it learns of
-// it when it learns of the wait.
+// Waiting for what is complete, or for the stream itself, orders nothing by itself; but as any
+// operation it comes after the legacy stream's work, or is a barrier as the legacy stream's; and
+// where the host cannot know of the completion it learns of it when it learns of the wait.
 static bool wait_matters(const struct sim__stream *stream, struct sim__position position) {
     if (position.stream == NULL)
         return false;
-    if (stream->legacy || position.stream == stream)
-        return stream->legacy;
-    return !sim__position_complete(position) ||
-           (sim__schedule->doubts && !sim__is_observed(position));
+    if (stream->legacy || sim__engine_orders(stream))
+        return true;
+    return position.stream != stream &&
+           (!sim__position_complete(position) ||
+            (sim__schedule->doubts && !sim__is_observed(position)));
 }
 
 static cudaError_t wait_locked(cudaStream_t stream_handle, cudaEvent_t event_handle,

@@ -20,7 +20,7 @@ static cudaError_t host_function_locked(cudaStream_t handle,
 }
 
 // Unlike a copy, a kernel must be launched with the stream's device current.
-static cudaError_t launch_locked(cudaStream_t handle, const struct sim__kernel *kernel) {
+static cudaError_t launch_locked(cudaStream_t handle, const struct sim_kernel *kernel) {
     struct sim__stream *stream;
     if (kernel->body == NULL)
         return cudaErrorInvalidDeviceFunction;
@@ -31,7 +31,18 @@ static cudaError_t launch_locked(cudaStream_t handle, const struct sim__kernel *
         return error;
     if (stream->device != sim__device_current()->index)
         return cudaErrorInvalidResourceHandle;
-    const struct sim__operation operation = {.kind = SIM__OPERATION_KERNEL, .kernel = *kernel};
+    // Zeroing the fields that submission sets would cost more than they do.
+    struct sim__operation operation;
+    operation.kind = SIM__OPERATION_KERNEL;
+    operation.kernel = (struct sim__kernel){
+        .name = kernel->name,
+        .body = kernel->body,
+        .argument = kernel->argument,
+        .argument_size = kernel->argument_size,
+        .bytes = kernel->bytes,
+        .flops = kernel->flops,
+        .tensor_flops = kernel->tensor_flops,
+    };
     sim__engine_submit(stream, &operation, (struct sim__position){0});
     return cudaSuccess;
 }
@@ -54,19 +65,10 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
     return sim__call_end(SIM_CALL_HOST_FUNCTION, error);
 }
 
-cudaError_t sim_launch_kernel(cudaStream_t stream, const struct sim_kernel *launched) {
-    const struct sim__kernel kernel = {
-        .name = launched->name,
-        .body = launched->body,
-        .argument = launched->argument,
-        .argument_size = launched->argument_size,
-        .bytes = launched->bytes,
-        .flops = launched->flops,
-        .tensor_flops = launched->tensor_flops,
-    };
+cudaError_t sim_launch_kernel(cudaStream_t stream, const struct sim_kernel *kernel) {
     cudaError_t error = sim__call_begin(SIM_CALL_LAUNCH);
     if (error == cudaSuccess)
-        error = launch_locked(stream, &kernel);
+        error = launch_locked(stream, kernel);
     return sim__call_end(SIM_CALL_LAUNCH, error);
 }
 

@@ -85,7 +85,7 @@ uint64_t sim_used_bytes(int device);
 void sim_stream_hold(cudaStream_t stream, bool held);
 // Runs the first COUNT pending operations of a stream, held or not; returns how many ran: fewer if
 // there are no more, or the next one waits for an operation of another held stream. An event record
-// is one operation; so is a wait, unless its event was complete already.
+// is one operation; so is a wait, unless nothing comes of it: its event is complete, say.
 uint64_t sim_stream_run(cudaStream_t stream, uint64_t count);
 // How many operations of the stream are pending.
 uint64_t sim_stream_pending(cudaStream_t stream);
