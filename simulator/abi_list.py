@@ -3,6 +3,7 @@
     ABI_VALUE(cudaErrorInvalidValue)               an enumerator, or a macro with a value
     ABI_TYPE(struct cudaDeviceProp)                its size
     ABI_FIELD(struct cudaDeviceProp, name)         its offset and size
+    ABI_NAME(cuMemGetInfo)                         what a macro makes of the name of a function
 
 The header is our own and plainly written: a declaration a line. A line inside an enum or struct that is
 not understood ends the program, so that nothing is left out in silence.
@@ -11,27 +12,45 @@ not understood ends the program, so that nothing is left out in silence.
 import re
 import sys
 
+VALUE = r"#define (cuda\w+|CUDART_VERSION|CUDA_VERSION|CU_\w+) .+"
+
 
 def declarations(lines):
     aggregate = None
+    inner = []  # fields of a struct without a name, which comes at its end
     for number, line in enumerate(lines, 1):
         line = line.split("//")[0].strip()
         if not line:
             continue
-        if opened := re.fullmatch(r"(enum|struct) (\w+) \{", line):
+        if opened := re.fullmatch(r"(?:typedef )?(enum|struct) (\w+) \{", line):
             aggregate = f"{opened[1]} {opened[2]}"
             yield f"ABI_TYPE({aggregate})"
-        elif line == "};":
-            aggregate = None
+        elif aggregate is not None and line == "struct {":
+            inner = [None]
+        elif aggregate is not None and (closed := re.fullmatch(r"\} ?(\w*);", line)):
+            if inner:
+                yield f"ABI_FIELD({aggregate}, {closed[1]})"
+                for field in inner[1:]:
+                    yield f"ABI_FIELD({aggregate}, {closed[1]}.{field})"
+                inner = []
+            else:
+                aggregate = None
+                if closed[1]:
+                    yield f"ABI_TYPE({closed[1]})"
         elif aggregate is None:
-            if value := re.fullmatch(r"#define (cuda\w+|CUDART_VERSION) .+", line):
+            if value := re.fullmatch(VALUE, line):
                 yield f"ABI_VALUE({value[1]})"
+            elif name := re.fullmatch(r"#define (cu[A-Z]\w+) \1_v\d+", line):
+                yield f"ABI_NAME({name[1]})"
             elif name := re.fullmatch(r"typedef .*?(\w+)(\)\(.*\))?;", line):
                 yield f"ABI_TYPE({name[1]})"
-        elif member := re.fullmatch(r"(\w+) = \d+,", line):
+        elif member := re.fullmatch(r"(\w+) = (\d+|0x[0-9A-F]+),", line):
             yield f"ABI_VALUE({member[1]})"
         elif field := re.fullmatch(r"[\w ]+?[ *](\w+)(\[\d+\])?;", line):
-            yield f"ABI_FIELD({aggregate}, {field[1]})"
+            if inner:
+                inner.append(field[1])
+            else:
+                yield f"ABI_FIELD({aggregate}, {field[1]})"
         else:
             sys.exit(f"line {number}: not understood: {line}")
 

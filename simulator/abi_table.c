@@ -3,12 +3,16 @@
 // the compilation, by name.
 #include "simulator/abi_table.h"
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
-#define ABI_VALUE(name) {#name, (long long)(name), sizeof(name)},
-#define ABI_TYPE(type) {#type, 0, sizeof(type)},
+#define ABI_TEXT(name) #name
+#define ABI_EXPANDED(name) ABI_TEXT(name)
+#define ABI_VALUE(name) {#name, (long long)(name), sizeof(name), NULL},
+#define ABI_TYPE(type) {#type, 0, sizeof(type), NULL},
 #define ABI_FIELD(type, field)                                                                     \
-    {#type "." #field, (long long)offsetof(type, field), sizeof(((type *)0)->field)},
+    {#type "." #field, (long long)offsetof(type, field), sizeof(((type *)0)->field), NULL},
+#define ABI_NAME(name) {#name, 0, 0, ABI_EXPANDED(name)},
 
 static const struct abi_entry entries[] = {
 #include "simulator/abi_list.inc"

@@ -8,6 +8,7 @@ struct abi_entry {
     const char *name;
     long long value; // of an enumerator or macro; offset of a field; 0 for a type
     size_t size;     // of its type
+    const char *text; // what a macro makes of the name of a function; else NULL
 };
 
 struct abi_table {

@@ -1,6 +1,7 @@
 // The simulator's CUDA headers against the toolkit's: every enumerator, constant, type size and
-// field offset that ours declare; the types of all functions (abi_functions.c, by compiling); and
-// the names and descriptions of errors as the toolkit's own runtime gives them. Without a toolkit
+// field offset that ours declare, and the variants that names of functions mean; the types of all
+// functions (abi_functions.c, by compiling); and the names of errors, as the toolkit's own runtime
+// gives them. Without a toolkit
 // the test says so, and that nothing was compared.
 #include "simulator/abi_table.h"
 
@@ -18,6 +19,7 @@ int main(void) {
 
 #else
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <string.h>
@@ -31,10 +33,33 @@ static void headers_agree(void) {
         BASE_CHECK_EQ(strcmp(ours.entries[i].name, theirs.entries[i].name), 0);
         BASE_CHECK_EQ(ours.entries[i].value, theirs.entries[i].value);
         BASE_CHECK_EQ(ours.entries[i].size, theirs.entries[i].size);
+        BASE_CHECK_EQ(ours.entries[i].text != NULL, theirs.entries[i].text != NULL);
+        if (ours.entries[i].text != NULL)
+            BASE_CHECK_EQ(strcmp(ours.entries[i].text, theirs.entries[i].text), 0);
     }
     base_check_context(NULL);
     printf("simulator/abi_test: %zu values, sizes and offsets agree with the toolkit's headers\n",
            ours.count);
+}
+
+// The driver is not part of the toolkit: its names are those of the enumerators.
+static void driver_error_names_agree(void) {
+    const struct abi_table table = abi_table_toolkit();
+    int count = 0;
+    for (size_t i = 0; i < table.count; ++i) {
+        const struct abi_entry *entry = &table.entries[i];
+        const char *name, *description;
+        if (strncmp(entry->name, "CUDA_ERROR_", 11) != 0)
+            continue;
+        base_check_context("%s", entry->name);
+        BASE_CHECK_EQ(cuGetErrorName((CUresult)entry->value, &name), CUDA_SUCCESS);
+        BASE_CHECK_EQ(strcmp(name, entry->name), 0);
+        BASE_CHECK_EQ(cuGetErrorString((CUresult)entry->value, &description), CUDA_SUCCESS);
+        BASE_CHECK(strcmp(description, "unrecognized error code") != 0);
+        ++count;
+    }
+    base_check_context(NULL);
+    BASE_CHECK_GE(count, 90);
 }
 
 typedef const char *(*error_name)(cudaError_t error);
@@ -64,6 +89,7 @@ static void error_names_agree(void) {
 int main(void) {
     headers_agree();
     error_names_agree();
+    driver_error_names_agree();
     return 0;
 }
 

@@ -62,7 +62,8 @@ static bool address_is_free(const struct sim__device *device, uint64_t address, 
         return false;
     if (numerics() && (address < device->addresses_start || address + size > device->addresses_end))
         return false;
-    return sim__range_overlapping(&sim__state.segments, address, size) == NULL;
+    return sim__range_overlapping(&sim__state.segments, address, size) == NULL &&
+           sim__range_overlapping(&sim__state.reservations, address, size) == NULL;
 }
 
 static bool queued_take(struct sim__device *device, uint64_t taken, uint64_t *address) {
@@ -131,6 +132,10 @@ uint64_t sim__address_take(struct sim__device *device, uint64_t size, uint64_t p
     if (queued_take(device, *taken, &address))
         return address;
     *taken = page_bytes;
+    return sim__address_choose(device, page_bytes);
+}
+
+uint64_t sim__address_choose(struct sim__device *device, uint64_t page_bytes) {
     if (sim__state.options.addresses == SIM_ADDRESSES_REUSED)
         return reused_take(device, page_bytes);
     return ascending_take(device, page_bytes);

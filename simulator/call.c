@@ -2,12 +2,21 @@
 // simulator's lock.
 #include "simulator/call.h"
 
+#include "simulator/checked.h"
 #include "simulator/cost.h"
+#include "simulator/driver.h"
 #include "simulator/fault.h"
 #include "simulator/reading.h"
 #include "simulator/schedule.h"
 
 #include <string.h>
+
+#define FRAME_BYTES_MAX ((uint64_t)1 << 20)
+
+struct frame {
+    const struct frame *caller;
+    const void *returns_to;
+};
 
 struct call_kind {
     uint64_t count;
@@ -39,7 +48,40 @@ static const char *const names[SIM_CALL_KIND_COUNT] = {
     [SIM_CALL_DEVICE_SYNCHRONIZE] = "cudaDeviceSynchronize",
     [SIM_CALL_LAUNCH] = "cudaLaunchKernel",
     [SIM_CALL_HOST_FUNCTION] = "cudaLaunchHostFunc",
+    [SIM_CALL_HOST_REGISTER] = "cudaHostRegister",
+    [SIM_CALL_HOST_UNREGISTER] = "cudaHostUnregister",
+    [SIM_CALL_MALLOC_ASYNC] = "cudaMallocAsync",
+    [SIM_CALL_FREE_ASYNC] = "cudaFreeAsync",
+    [SIM_CALL_POOL_CREATE] = "cudaMemPoolCreate",
+    [SIM_CALL_POOL_DESTROY] = "cudaMemPoolDestroy",
+    [SIM_CALL_POOL_TRIM] = "cudaMemPoolTrimTo",
+    [SIM_CALL_ADDRESS_RESERVE] = "cuMemAddressReserve",
+    [SIM_CALL_ADDRESS_FREE] = "cuMemAddressFree",
+    [SIM_CALL_MEM_CREATE] = "cuMemCreate",
+    [SIM_CALL_MEM_RELEASE] = "cuMemRelease",
+    [SIM_CALL_MEM_MAP] = "cuMemMap",
+    [SIM_CALL_MEM_UNMAP] = "cuMemUnmap",
+    [SIM_CALL_MEM_SET_ACCESS] = "cuMemSetAccess",
+    [SIM_CALL_MEM_EXPORT] = "cuMemExportToShareableHandle",
+    [SIM_CALL_MEM_IMPORT] = "cuMemImportFromShareableHandle",
+    [SIM_CALL_STREAM_WRITE_VALUE] = "cuStreamWriteValue32",
 };
+
+// The addresses that the callers of the frame return to: each frame begins with its caller's, and the
+// address to return to lies above. A caller without frame pointers ends the walk sooner or later: the
+// stack grows downwards, in small steps.
+static void callers_take(const struct frame *frame, const void *callers[SIM__CALLERS]) {
+    for (int i = 0; i < SIM__CALLERS; ++i)
+        callers[i] = NULL;
+    for (int i = 0; i < SIM__CALLERS; ++i) {
+        const struct frame *next = frame->caller;
+        const uint64_t step = (uint64_t)(uintptr_t)next - (uint64_t)(uintptr_t)frame;
+        if (step == 0 || step > FRAME_BYTES_MAX || step % sizeof(void *) != 0)
+            return;
+        callers[i] = next->returns_to;
+        frame = next;
+    }
+}
 
 static bool fault_strikes(struct call_kind *kind) {
     return kind->fault_countdown > 0 && --kind->fault_countdown == 0;
@@ -52,11 +94,17 @@ cudaError_t sim__call_begin(enum sim_call call) {
     base_mutex_lock(&sim__state.lock);
     if (!sim__state.ready)
         sim__start_locked();
+    if (sim__checked()) {
+        thread->call = call;
+        callers_take(__builtin_frame_address(0), thread->callers);
+    }
     if (!sim__schedule->runs_at_once) {
         sim__cost_call(call);
         sim__engine_point();
     }
     if (call != SIM__CALL_OTHER) {
+        if (!thread->has_context && !thread->in_driver_call)
+            sim__context_enter(thread);
         sim__state.stall_ns = 0;
         ++kinds[call].count;
         if (fault_strikes(&kinds[call]))

@@ -12,7 +12,8 @@
 
 #include "simulator/state.h"
 
-// For calls that are not among the counted kinds.
+// For calls that are not among the counted kinds. (The others need a context: the thread's device
+// gets its primary one.)
 #define SIM__CALL_OTHER SIM_CALL_KIND_COUNT
 
 // Anything but cudaSuccess is what the call must end with.

@@ -2,14 +2,19 @@
 // and what belongs to each host thread.
 #include "base/size.h"
 #include "simulator/call.h"
+#include "simulator/checked.h"
 #include "simulator/cost.h"
+#include "simulator/driver.h"
 #include "simulator/fault.h"
 #include "simulator/memory.h"
+#include "simulator/order.h"
+#include "simulator/pool.h"
 #include "simulator/profile.h"
 #include "simulator/reading.h"
 #include "simulator/schedule.h"
 #include "simulator/stream.h"
 #include "simulator/transcript.h"
+#include "simulator/virtual_memory.h"
 
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -21,6 +26,7 @@
 // With numerics on twice the capacity must fit into the process's addresses.
 #define CAPACITY_MAX_NUMERICS ((uint64_t)8 << 40)
 #define CAPACITY_MAX ((uint64_t)1 << 54)
+#define ADDRESS_SPACE_MAX ((uint64_t)1 << 47)
 
 #define STREAM_TAG 0x53
 #define EVENT_TAG 0x65
@@ -89,6 +95,11 @@ static enum base_status options_check(const struct sim_options *options) {
             base_size_format(options->capacity_bytes, given),
             base_size_format(SIM_PAGE_BYTES, least_text), base_size_format(most, most_text),
             options->numerics == SIM_NUMERICS_ON ? " (more with numerics off)" : "");
+    if (options->address_bytes < SIM_PAGE_BYTES || options->address_bytes > ADDRESS_SPACE_MAX)
+        return base_status_set(BASE_INVALID_VALUE, "simulated address space %s: want %s to %s",
+                               base_size_format(options->address_bytes, given),
+                               base_size_format(SIM_PAGE_BYTES, least_text),
+                               base_size_format(ADDRESS_SPACE_MAX, most_text));
     return BASE_OK;
 }
 
@@ -123,6 +134,21 @@ static enum base_status devices_from_environment(int *count) {
     return BASE_OK;
 }
 
+// Sets *bytes; leaves it if the variable is not set.
+static enum base_status size_from_environment(const char *variable, uint64_t *bytes) {
+    const char *text = getenv(variable);
+    const enum base_status status = text == NULL ? BASE_OK : base_size_parse(text, bytes);
+    return status == BASE_OK ? BASE_OK : base_status_prefix(status, variable);
+}
+
+static enum base_status checked_from_environment(bool *checked) {
+    static const char *const words[2] = {"0", "1"};
+    int choice = 0;
+    const enum base_status status = choice_from_environment("TIDEMARK_SIM_CHECKED", words, &choice);
+    *checked = choice == 1;
+    return status;
+}
+
 static enum base_status options_from_environment(struct sim_options *options) {
     static const char *const numerics_words[2] = {
         [SIM_NUMERICS_ON] = "on", [SIM_NUMERICS_OFF] = "off"};
@@ -131,13 +157,18 @@ static enum base_status options_from_environment(struct sim_options *options) {
     int numerics = SIM_NUMERICS_ON, addresses = SIM_ADDRESSES_ASCENDING;
     enum base_status status = sim__profile_from_environment();
     *options = (struct sim_options){.device_count = 1,
-                                    .capacity_bytes = sim__profile()->capacity_bytes};
+                                    .capacity_bytes = sim__profile()->capacity_bytes,
+                                    .address_bytes = ADDRESS_SPACE_MAX};
     if (status == BASE_OK)
         status = devices_from_environment(&options->device_count);
-    const char *capacity = getenv("TIDEMARK_SIM_CAPACITY");
-    if (status == BASE_OK && capacity != NULL &&
-        (status = base_size_parse(capacity, &options->capacity_bytes)) != BASE_OK)
-        return base_status_prefix(status, "TIDEMARK_SIM_CAPACITY");
+    if (status == BASE_OK)
+        status = size_from_environment("TIDEMARK_SIM_CAPACITY", &options->capacity_bytes);
+    if (status == BASE_OK)
+        status = size_from_environment("TIDEMARK_SIM_ADDRESS_SPACE", &options->address_bytes);
+    if (status == BASE_OK)
+        status = size_from_environment("TIDEMARK_SIM_CONTEXT", &options->context_bytes);
+    if (status == BASE_OK)
+        status = checked_from_environment(&options->checked);
     if (status == BASE_OK)
         status = choice_from_environment("TIDEMARK_SIM_NUMERICS", numerics_words, &numerics);
     if (status == BASE_OK)
@@ -155,14 +186,17 @@ static void machine_stop(void) {
     if (!sim__state.ready)
         return;
     sim__transcript_machine_stops();
+    sim__pools_clear(); // pools know streams
+    sim__order_clear();
     sim__streams_clear();
     sim__handle_clear(&sim__state.events);
+    sim__virtual_memory_clear();
     sim__memory_clear();
     sim__host_memory_clear();
-    for (int i = 0; i < sim__state.options.device_count; ++i) {
+    for (int i = 0; i < sim__state.options.device_count; ++i)
         sim__addresses_stop(&sim__state.devices[i]);
-        sim__physical_stop(&sim__state.devices[i]);
-    }
+    sim__physical_stop();
+    sim__checked_stop();
     sim__state.ready = false;
 }
 
@@ -186,14 +220,19 @@ static void machine_start(const struct sim_options *options) {
     sim__state.options = *options;
     sim__state.now_ns = sim__state.stall_ns = sim__state.stream_count = 0;
     memset(sim__state.devices, 0, sizeof sim__state.devices);
+    sim__state.address_used_bytes = 0;
     sim__transcript_machine_starts();
     sim__schedule->reset();
+    for (int i = 0; i < options->device_count; ++i)
+        sim__state.devices[i].index = i;
+    sim__physical_start();
+    sim__virtual_memory_start();
+    sim__contexts_start();
+    sim__pools_start();
+    sim__checked_start();
     for (int i = 0; i < options->device_count; ++i) {
-        struct sim__device *device = &sim__state.devices[i];
-        device->index = i;
-        sim__physical_start(device);
-        sim__addresses_start(device);
-        sim__stream_start_device(device);
+        sim__addresses_start(&sim__state.devices[i]);
+        sim__stream_start_device(&sim__state.devices[i]);
     }
     sim__call_reset();
     sim__cost_reset();
@@ -227,6 +266,11 @@ static enum base_status configure_locked(const struct sim_options *options) {
         chosen.device_count = defaults.device_count;
     if (chosen.capacity_bytes == 0)
         chosen.capacity_bytes = defaults.capacity_bytes;
+    if (chosen.address_bytes == 0)
+        chosen.address_bytes = defaults.address_bytes;
+    if (chosen.context_bytes == 0)
+        chosen.context_bytes = defaults.context_bytes;
+    chosen.checked |= defaults.checked;
     status = options_check(&chosen);
     if (status == BASE_OK)
         status = settings_from_environment();

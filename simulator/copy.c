@@ -23,12 +23,12 @@ static bool kind_allows(enum cudaMemcpyKind kind, enum sim__place destination,
 }
 
 // ROWS rows of SIZE bytes, PITCH apart; false if they do not lie in one piece of memory.
-static bool locate(const void *pointer, size_t size, size_t rows, size_t pitch,
-                   enum sim__place *place) {
+static bool locate(int device, const void *pointer, size_t size, size_t rows, size_t pitch,
+                   enum sim__access access, enum sim__place *place) {
     size_t extent;
     return pointer != NULL && !__builtin_mul_overflow(rows - 1, pitch, &extent) &&
            !__builtin_add_overflow(extent, size, &extent) &&
-           sim__memory_locate(pointer, extent, place);
+           sim__memory_locate(device, pointer, extent, access, place);
 }
 
 // The host learns that the copy is complete, or not yet.
@@ -61,8 +61,10 @@ static cudaError_t copy_locked(struct sim__copy *copy, enum cudaMemcpyKind kind,
     cudaError_t error = sim__stream_resolve(handle, &stream);
     if (error != cudaSuccess || copy->size == 0 || copy->rows == 0)
         return error;
-    if (!locate(copy->destination, copy->size, copy->rows, copy->destination_pitch, &to) ||
-        !locate(copy->source, copy->size, copy->rows, copy->source_pitch, &from) ||
+    if (!locate(stream->device, copy->destination, copy->size, copy->rows, copy->destination_pitch,
+                SIM__ACCESS_WRITE, &to) ||
+        !locate(stream->device, copy->source, copy->size, copy->rows, copy->source_pitch,
+                SIM__ACCESS_READ, &from) ||
         !kind_allows(kind, to, from))
         return cudaErrorInvalidValue;
     copy->destination_place = to;
@@ -83,7 +85,8 @@ static cudaError_t fill_locked(struct sim__fill *fill, cudaStream_t handle, bool
     cudaError_t error = sim__stream_resolve(handle, &stream);
     if (error != cudaSuccess || fill->size == 0 || fill->rows == 0)
         return error;
-    if (!locate(fill->pointer, fill->size, fill->rows, fill->pitch, &fill->place) ||
+    if (!locate(stream->device, fill->pointer, fill->size, fill->rows, fill->pitch,
+                SIM__ACCESS_WRITE, &fill->place) ||
         fill->place == SIM__PLACE_PAGEABLE)
         return cudaErrorInvalidValue;
     const struct sim__operation operation = {.kind = SIM__OPERATION_FILL, .fill = *fill};
@@ -107,17 +110,17 @@ static cudaError_t peer_locked(struct sim__copy *copy, int to_device, int from_d
     enum sim__place to, from;
     if (!is_device(to_device) || !is_device(from_device))
         return cudaErrorInvalidDevice;
-    const cudaError_t error =
-        handle == NULL ? cudaSuccess : sim__stream_resolve(*handle, &stream);
+    const cudaError_t error = handle == NULL ? cudaSuccess : sim__stream_resolve(*handle, &stream);
     if (error != cudaSuccess || copy->size == 0)
         return error;
-    if (!locate(copy->destination, copy->size, 1, 0, &to) ||
-        !locate(copy->source, copy->size, 1, 0, &from) || to != SIM__PLACE_DEVICE ||
-        from != SIM__PLACE_DEVICE)
+    if (!locate(to_device, copy->destination, copy->size, 1, 0, SIM__ACCESS_WRITE, &to) ||
+        !locate(from_device, copy->source, copy->size, 1, 0, SIM__ACCESS_READ, &from) ||
+        to != SIM__PLACE_DEVICE || from != SIM__PLACE_DEVICE)
         return cudaErrorInvalidValue;
     copy->destination_place = to;
     copy->source_place = from;
     copy->peer = to_device != from_device;
+    copy->named = true;
     if (stream != NULL)
         return copy_submit(stream, copy, false);
     const struct sim__device *device = sim__device_current();
@@ -162,8 +165,13 @@ static cudaError_t copy_2d(void *destination, size_t destination_pitch, const vo
 
 static cudaError_t fill_call(void *pointer, size_t pitch, int value, size_t width, size_t height,
                              cudaStream_t stream, bool synchronous) {
-    struct sim__fill fill = {pointer, width, height, pitch, SIM__PLACE_PAGEABLE,
-                             (unsigned char)value};
+    struct sim__fill fill = {
+        .pointer = pointer,
+        .size = width,
+        .rows = height,
+        .pitch = pitch,
+        .value = (unsigned char)value,
+    };
     cudaError_t error = sim__call_begin(SIM_CALL_MEMSET);
     if (error == cudaSuccess && height > 1 && width > pitch)
         error = cudaErrorInvalidPitchValue;
@@ -224,8 +232,7 @@ cudaError_t cudaMemset2D(void *pointer, size_t pitch, int value, size_t width, s
     return fill_call(pointer, pitch, value, width, height, cudaStreamLegacy, true);
 }
 
-cudaError_t cudaMemset2D_ptds(void *pointer, size_t pitch, int value, size_t width,
-                              size_t height) {
+cudaError_t cudaMemset2D_ptds(void *pointer, size_t pitch, int value, size_t width, size_t height) {
     return fill_call(pointer, pitch, value, width, height, cudaStreamPerThread, true);
 }
 

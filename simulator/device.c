@@ -1,8 +1,13 @@
 // Questions about the devices, the thread's current device, peers. What the device is comes from its
 // profile; total memory is what was configured. The rest is the same for all datacentre devices of
 // these years.
+#include "simulator/device.h"
+
 #include "simulator/call.h"
+#include "simulator/driver.h"
 #include "simulator/engine.h"
+#include "simulator/order.h"
+#include "simulator/pool.h"
 #include "simulator/profile.h"
 
 #include <stdio.h>
@@ -12,7 +17,7 @@ static bool is_device(int device) {
     return device >= 0 && device < sim__state.options.device_count;
 }
 
-static void properties_fill(struct cudaDeviceProp *properties, int device) {
+void sim__device_properties(struct cudaDeviceProp *properties, int device) {
     const struct sim__profile *profile = sim__profile();
     *properties = (struct cudaDeviceProp){
         .totalGlobalMem = sim__state.options.capacity_bytes,
@@ -42,6 +47,8 @@ static void properties_fill(struct cudaDeviceProp *properties, int device) {
         .regsPerMultiprocessor = 65536,
         .sharedMemPerBlockOptin = profile->shared_memory_block_bytes,
         .maxBlocksPerMultiProcessor = (int)profile->blocks_multiprocessor,
+        .hostRegisterSupported = 1,
+        .memoryPoolsSupported = 1,
     };
     memcpy(properties->name, profile->name, sizeof properties->name);
     char uuid[32];
@@ -88,8 +95,16 @@ static bool attribute_of(const struct cudaDeviceProp *p, enum cudaDeviceAttr att
         return true;
     case cudaDevAttrMaxRegistersPerMultiprocessor: *value = p->regsPerMultiprocessor; return true;
     case cudaDevAttrManagedMemory: *value = p->managedMemory; return true;
+    case cudaDevAttrHostRegisterSupported: *value = p->hostRegisterSupported; return true;
+    case cudaDevAttrMemoryPoolsSupported: *value = p->memoryPoolsSupported; return true;
     }
     return false;
+}
+
+bool sim__device_attribute(int device, enum cudaDeviceAttr attribute, int *value) {
+    struct cudaDeviceProp properties;
+    sim__device_properties(&properties, device);
+    return attribute_of(&properties, attribute, value);
 }
 
 cudaError_t cudaGetDeviceCount(int *count) {
@@ -118,6 +133,7 @@ cudaError_t cudaSetDevice(int device) {
     if (!is_device(device))
         return sim__call_end(SIM__CALL_OTHER, cudaErrorInvalidDevice);
     sim__thread()->device = device;
+    sim__context_enter(sim__thread());
     return sim__call_end(SIM__CALL_OTHER, sim__device_current()->sticky_error);
 }
 
@@ -128,7 +144,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
     if (error == cudaSuccess && !is_device(device))
         error = cudaErrorInvalidDevice;
     if (error == cudaSuccess)
-        properties_fill(properties, device);
+        sim__device_properties(properties, device);
     return sim__call_end(SIM__CALL_OTHER, error);
 }
 
@@ -148,6 +164,8 @@ cudaError_t cudaDeviceSynchronize(void) {
     if (error == cudaSuccess) {
         struct sim__device *device = sim__device_current();
         sim__engine_force_device(device);
+        sim__order_observe_device(device);
+        sim__pools_release();
         error = device->sticky_error;
     }
     return sim__call_end(SIM_CALL_DEVICE_SYNCHRONIZE, error);

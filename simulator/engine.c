@@ -3,6 +3,7 @@
 // operation of a stream that is blocked by ..." ends, and never meets a stream twice.
 #include "simulator/engine.h"
 
+#include "simulator/order.h"
 #include "simulator/schedule.h"
 #include "simulator/stream.h"
 
@@ -213,7 +214,7 @@ static void first_call(struct sim__stream *stream, const struct sim__operation *
         call.host_function = first->host_function;
     stream->running = true;
     base_mutex_unlock(&sim__state.lock);
-    sim__operation_call(&call, status);
+    sim__operation_call(&call, stream->device, status);
     base_mutex_lock(&sim__state.lock);
     stream->running = false;
     if (sim__state.operation_waiters > 0)
@@ -329,6 +330,7 @@ struct sim__position sim__engine_submit(struct sim__stream *stream,
                                         const struct sim__operation *operation,
                                         struct sim__position after) {
     struct sim__device *device = &sim__state.devices[stream->device];
+    sim__order_submit(stream);
     gathered_count = 0;
     gather_implicit(device, stream);
     if (after.stream != NULL)

@@ -42,13 +42,15 @@ struct sim__copy {
     bool stage;  // CUDA reads the source at the call
     bool staged; // it was
     bool peer;   // between devices, through the peer calls
+    bool named;  // the call named each side's device: that one's rights count, not the stream's
 };
 
 struct sim__fill {
     void *pointer;
     size_t size, rows, pitch;
     enum sim__place place;
-    unsigned char value;
+    uint32_t value; // its lowest byte, or all of it
+    bool words;
 };
 
 struct sim__kernel {
@@ -224,7 +226,7 @@ void sim__observe_forget(struct sim__stream *stream);
 // Either a function is to be called, without the lock; or the work is done at once.
 bool sim__operation_is_call(const struct sim__device *device,
                             const struct sim__operation *operation);
-void sim__operation_call(const struct sim__operation *operation, cudaError_t status);
+void sim__operation_call(const struct sim__operation *operation, int device, cudaError_t status);
 void sim__operation_run(struct sim__position position, const struct sim__operation *operation);
 // Copies what OPERATION points to and CUDA reads at the call, so that it can run later; and frees
 // that.

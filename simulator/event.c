@@ -2,7 +2,10 @@
 // numbers; recording it again, or destroying it, changes nothing for those who already wait for the
 // old position.
 #include "simulator/call.h"
+#include "simulator/checked.h"
 #include "simulator/engine.h"
+#include "simulator/order.h"
+#include "simulator/pool.h"
 #include "simulator/schedule.h"
 #include "simulator/stream.h"
 
@@ -12,9 +15,11 @@ static cudaError_t event_resolve(cudaEvent_t handle, struct sim__event **event) 
     *event = sim__handle_find(&sim__state.events, (uint64_t)(uintptr_t)handle);
     if (*event != NULL)
         return cudaSuccess;
-    return sim__handle_was_taken(&sim__state.events, (uint64_t)(uintptr_t)handle)
-               ? cudaErrorContextIsDestroyed
-               : cudaErrorInvalidResourceHandle;
+    const uint64_t number = (uint64_t)(uintptr_t)handle;
+    const bool was_one = sim__handle_was_taken(&sim__state.events, number);
+    if (sim__checked())
+        sim__misuse_handle("event", number, was_one);
+    return was_one ? cudaErrorContextIsDestroyed : cudaErrorInvalidResourceHandle;
 }
 
 static cudaError_t create_locked(cudaEvent_t *handle, unsigned int flags) {
@@ -54,6 +59,7 @@ static cudaError_t record_locked(cudaEvent_t event_handle, cudaStream_t stream_h
         return cudaErrorInvalidResourceHandle;
     event->recorded = true;
     event->position = (struct sim__position){stream, stream->submitted + 1};
+    sim__order_record(event);
     if (record_is_over(stream)) {
         stream->completed = ++stream->submitted;
         event->time_ns = sim__state.now_ns;
@@ -90,13 +96,16 @@ static cudaError_t wait_locked(cudaStream_t stream_handle, cudaEvent_t event_han
     cudaError_t error = event_resolve(event_handle, &event);
     if (error == cudaSuccess)
         error = sim__stream_resolve(stream_handle, &stream);
-    if (error == cudaSuccess && wait_matters(stream, event->position)) {
+    if (error != cudaSuccess)
+        return error;
+    sim__order_wait(stream, event);
+    if (wait_matters(stream, event->position)) {
         struct sim__operation operation;
         operation.kind = SIM__OPERATION_WAIT;
         operation.wait_count = 0;
         sim__engine_submit(stream, &operation, event->position);
     }
-    return error;
+    return cudaSuccess;
 }
 
 static cudaError_t synchronize_locked(cudaEvent_t handle) {
@@ -106,6 +115,8 @@ static cudaError_t synchronize_locked(cudaEvent_t handle) {
         return error;
     const int device = event->device; // the wait can give the lock back
     sim__engine_force(event->position);
+    sim__order_observe_event(event);
+    sim__pools_release();
     return sim__state.devices[device].sticky_error;
 }
 
@@ -157,9 +168,12 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventQuery(cudaEvent_t handle) {
     struct sim__event *event;
     cudaError_t error = sim__call_begin(SIM_CALL_EVENT_QUERY);
-    if (error == cudaSuccess && (error = event_resolve(handle, &event)) == cudaSuccess &&
-        !sim__engine_query(event->position))
-        error = cudaErrorNotReady;
+    if (error == cudaSuccess && (error = event_resolve(handle, &event)) == cudaSuccess) {
+        if (sim__engine_query(event->position))
+            sim__order_observe_event(event);
+        else
+            error = cudaErrorNotReady;
+    }
     return sim__call_end(SIM_CALL_EVENT_QUERY, error);
 }
 

@@ -1,9 +1,11 @@
 // Page-locked host memory: cudaHostAlloc and its kin. It is ordinary host memory, aligned to pages,
-// that the simulator knows by address; so copies can tell it from pageable memory.
+// that the simulator knows by address; so copies can tell it from pageable memory. cudaHostRegister
+// makes the program's own memory known as such.
 #include "simulator/memory.h"
 
 #include "base/size.h"
 #include "simulator/call.h"
+#include "simulator/checked.h"
 #include "simulator/cost.h"
 #include "simulator/engine.h"
 #include "simulator/reading.h"
@@ -12,6 +14,9 @@
 
 #define HOST_PAGE_BYTES 4096
 #define HOST_ALLOC_FLAGS (cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined)
+// I/O memory is for devices that others drive.
+#define HOST_REGISTER_FLAGS                                                                        \
+    (cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterReadOnly)
 
 static cudaError_t host_alloc_locked(void **pointer, size_t size, unsigned int flags) {
     if (pointer == NULL || (flags & ~(unsigned int)HOST_ALLOC_FLAGS) != 0)
@@ -32,6 +37,7 @@ static cudaError_t host_alloc_locked(void **pointer, size_t size, unsigned int f
     host->range.start = (uint64_t)(uintptr_t)bytes;
     host->range.size = size;
     host->device = sim__device_current()->index;
+    host->registered = false;
     sim__range_insert(&sim__state.host_ranges, &host->range);
     *pointer = bytes;
     sim__cost_pages(SIM_CALL_HOST_ALLOC, base_round_up(size, SIM_PAGE_BYTES) / SIM_PAGE_BYTES);
@@ -41,7 +47,8 @@ static cudaError_t host_alloc_locked(void **pointer, size_t size, unsigned int f
 static void host_range_release(void *argument, bool discarded) {
     struct sim__host_range *host = argument;
     (void)discarded;
-    free((void *)(uintptr_t)host->range.start);
+    if (!host->registered)
+        free((void *)(uintptr_t)host->range.start);
     free(host);
 }
 
@@ -60,11 +67,19 @@ static void host_range_free_later(struct sim__host_range *host) {
     sim__engine_submit_behind(UINT32_MAX, &operation);
 }
 
-static struct sim__host_range *host_range_at_base(const void *pointer) {
-    struct sim__range *range = sim__range_at(&sim__state.host_ranges, (uint64_t)(uintptr_t)pointer);
-    return range != NULL && range->start == (uint64_t)(uintptr_t)pointer
-               ? (struct sim__host_range *)range
+// The range that begins at POINTER and is REGISTERED or not; NULL if there is none.
+static struct sim__host_range *host_range_at_base(const void *pointer, bool registered) {
+    struct sim__host_range *host = sim__host_range_at(pointer);
+    return host != NULL && host->range.start == (uint64_t)(uintptr_t)pointer &&
+                   host->registered == registered
+               ? host
                : NULL;
+}
+
+static cudaError_t no_range(const void *pointer, cudaError_t error) {
+    if (sim__checked())
+        sim__misuse_pointer(pointer);
+    return error;
 }
 
 // Any device may be using the memory. The wait can give the lock back: the range is looked up
@@ -72,17 +87,67 @@ static struct sim__host_range *host_range_at_base(const void *pointer) {
 static cudaError_t host_free_locked(void *pointer) {
     if (pointer == NULL)
         return cudaSuccess;
-    if (host_range_at_base(pointer) == NULL)
-        return cudaErrorInvalidValue;
-    if (sim__reading_other[SIM__READING_FREE]) {
-        host_range_free_later(host_range_at_base(pointer));
-        return cudaSuccess;
-    }
-    sim__engine_force_all();
-    struct sim__host_range *host = host_range_at_base(pointer);
+    if (host_range_at_base(pointer, false) == NULL)
+        return no_range(pointer, cudaErrorInvalidValue);
+    if (!sim__reading_other[SIM__READING_FREE])
+        sim__engine_force_all();
+    struct sim__host_range *host = host_range_at_base(pointer, false);
     if (host == NULL)
         return cudaErrorInvalidValue;
+    if (sim__checked())
+        sim__checked_gone(host->range.start, host->range.size, "freed by cudaFreeHost");
+    if (sim__reading_other[SIM__READING_FREE])
+        host_range_free_later(host);
+    else
+        host_range_free(host);
+    return cudaSuccess;
+}
+
+// --- Registration ---
+
+static cudaError_t register_locked(void *pointer, size_t size, unsigned int flags) {
+    const uint64_t address = (uint64_t)(uintptr_t)pointer;
+    if (pointer == NULL || size == 0 || (flags & ~(unsigned int)HOST_REGISTER_FLAGS) != 0 ||
+        size > UINT64_MAX - address ||
+        sim__range_overlapping(&sim__state.segments, address, size) != NULL ||
+        sim__physical_is_window(address))
+        return cudaErrorInvalidValue;
+    if (sim__range_overlapping(&sim__state.host_ranges, address, size) != NULL)
+        return cudaErrorHostMemoryAlreadyRegistered;
+    struct sim__host_range *host = malloc(sizeof *host);
+    if (host == NULL)
+        return cudaErrorMemoryAllocation;
+    *host = (struct sim__host_range){
+        .range = {address, size},
+        .device = sim__device_current()->index,
+        .registered = true,
+    };
+    sim__range_insert(&sim__state.host_ranges, &host->range);
+    return cudaSuccess;
+}
+
+// The memory stays the program's, which may free it next: so work that uses it must be done.
+static cudaError_t unregister_locked(void *pointer) {
+    if (pointer == NULL)
+        return cudaErrorInvalidValue;
+    if (host_range_at_base(pointer, true) == NULL)
+        return no_range(pointer, cudaErrorHostMemoryNotRegistered);
+    sim__engine_force_all();
+    struct sim__host_range *host = host_range_at_base(pointer, true);
+    if (host == NULL)
+        return cudaErrorHostMemoryNotRegistered;
+    if (sim__checked())
+        sim__checked_gone(host->range.start, host->range.size, "given up by cudaHostUnregister");
     host_range_free(host);
+    return cudaSuccess;
+}
+
+static cudaError_t device_pointer_locked(void **device_pointer, void *pointer, unsigned int flags) {
+    if (device_pointer == NULL || pointer == NULL || flags != 0)
+        return cudaErrorInvalidValue;
+    if (sim__host_range_at(pointer) == NULL)
+        return no_range(pointer, cudaErrorInvalidValue);
+    *device_pointer = pointer; // one address space
     return cudaSuccess;
 }
 
@@ -109,4 +174,25 @@ cudaError_t cudaFreeHost(void *pointer) {
     if (error == cudaSuccess)
         error = host_free_locked(pointer);
     return sim__call_end(SIM_CALL_HOST_FREE, error);
+}
+
+cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned int flags) {
+    cudaError_t error = sim__call_begin(SIM_CALL_HOST_REGISTER);
+    if (error == cudaSuccess)
+        error = register_locked(pointer, size, flags);
+    return sim__call_end(SIM_CALL_HOST_REGISTER, error);
+}
+
+cudaError_t cudaHostUnregister(void *pointer) {
+    cudaError_t error = sim__call_begin(SIM_CALL_HOST_UNREGISTER);
+    if (error == cudaSuccess)
+        error = unregister_locked(pointer);
+    return sim__call_end(SIM_CALL_HOST_UNREGISTER, error);
+}
+
+cudaError_t cudaHostGetDevicePointer(void **device_pointer, void *pointer, unsigned int flags) {
+    cudaError_t error = sim__call_begin(SIM__CALL_OTHER);
+    if (error == cudaSuccess)
+        error = device_pointer_locked(device_pointer, pointer, flags);
+    return sim__call_end(SIM__CALL_OTHER, error);
 }

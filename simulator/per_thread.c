@@ -61,3 +61,16 @@ cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t function, 
 cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) {
     return cudaEventRecord(event, own(stream));
 }
+
+cudaError_t cudaMallocAsync_ptsz(void **pointer, size_t size, cudaStream_t stream) {
+    return cudaMallocAsync(pointer, size, own(stream));
+}
+
+cudaError_t cudaMallocFromPoolAsync_ptsz(void **pointer, size_t size, cudaMemPool_t pool,
+                                         cudaStream_t stream) {
+    return cudaMallocFromPoolAsync(pointer, size, pool, own(stream));
+}
+
+cudaError_t cudaFreeAsync_ptsz(void *pointer, cudaStream_t stream) {
+    return cudaFreeAsync(pointer, own(stream));
+}

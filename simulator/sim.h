@@ -45,6 +45,14 @@ struct sim_options {
     uint64_t capacity_bytes;
     enum sim_numerics numerics;   // default on (TIDEMARK_SIM_NUMERICS=on|off)
     enum sim_addresses addresses; // default ascending (TIDEMARK_SIM_ADDRESSES=ascending|reused)
+    // Addresses that device memory and reservations (cuMemAddressReserve) may take together, in
+    // pages; default and most 128 TiB (TIDEMARK_SIM_ADDRESS_SPACE). Beyond: out of memory.
+    uint64_t address_bytes;
+    // What a device's primary context takes of its memory while it is active; default 0
+    // (TIDEMARK_SIM_CONTEXT).
+    uint64_t context_bytes;
+    // Finds what a program does wrong (TIDEMARK_SIM_CHECKED=1): see "Checked mode" below.
+    bool checked;
 };
 
 // Starts the simulated devices anew with these options: as a new process would find them. Every
@@ -188,6 +196,23 @@ enum sim_call {
     SIM_CALL_DEVICE_SYNCHRONIZE,
     SIM_CALL_LAUNCH,
     SIM_CALL_HOST_FUNCTION,
+    SIM_CALL_HOST_REGISTER,
+    SIM_CALL_HOST_UNREGISTER,
+    SIM_CALL_MALLOC_ASYNC,
+    SIM_CALL_FREE_ASYNC,
+    SIM_CALL_POOL_CREATE,
+    SIM_CALL_POOL_DESTROY,
+    SIM_CALL_POOL_TRIM,
+    SIM_CALL_ADDRESS_RESERVE,
+    SIM_CALL_ADDRESS_FREE,
+    SIM_CALL_MEM_CREATE,
+    SIM_CALL_MEM_RELEASE,
+    SIM_CALL_MEM_MAP,
+    SIM_CALL_MEM_UNMAP,
+    SIM_CALL_MEM_SET_ACCESS,
+    SIM_CALL_MEM_EXPORT,
+    SIM_CALL_MEM_IMPORT,
+    SIM_CALL_STREAM_WRITE_VALUE,
     SIM_CALL_KIND_COUNT,
 };
 
@@ -230,7 +255,28 @@ struct sim_kernel {
 cudaError_t sim_launch_kernel(cudaStream_t stream, const struct sim_kernel *kernel);
 
 // Where the byte at device address POINTER can be touched by code that runs as device work (inside
-// BODY above), or by a test; NULL if no live memory is there or numerics are off.
+// BODY above), or by a test; NULL if no live memory is there or numerics are off. In checked mode
+// this is another address than POINTER.
 void *sim_device_bytes(const void *pointer);
+
+// For a kernel's BODY and nothing else: where it can touch [POINTER, POINTER + SIZE), device or
+// page-locked memory. NULL if its device may not: the memory is gone, is another device's whose
+// peer access is not enabled (pools and mappings: not granted), or is not for writing. The device
+// faults then, cudaErrorIllegalAddress for good, and BODY should return. Memory of mappings that
+// follow each other is one piece.
+void *sim_kernel_bytes(const void *pointer, size_t size, bool write);
+
+// Checked mode (options.checked, TIDEMARK_SIM_CHECKED=1). What a program does wrong (frees twice,
+// names a destroyed handle or a pointer that is none, writes behind the end of an allocation,
+// unmaps memory in use) gets one sentence on standard error that says what, and where it called
+// from; the codes are the same as ever. Device addresses that the program holds are without access:
+// host code that follows one gets a sentence and SIGSEGV. New and freed memory is filled with a
+// byte, as far as its edges and what was written of it.
+
+// How many sentences there were since sim_configure.
+uint64_t sim_misuse_count(void);
+// The host is about to read or write page-locked memory. False, with a sentence in checked mode, if
+// a pending copy, fill or value makes that a race. What pending kernels use is not known.
+bool sim_host_access(const void *pointer, size_t size, bool write);
 
 #endif

@@ -12,6 +12,8 @@ struct sim__space_node {
     struct sim__space_node *left;
     struct sim__space_node *right;
     uint64_t largest_size;
+    uint64_t lowest_stamp;
+    uint64_t stamp;
     uint64_t priority;
 };
 
@@ -19,13 +21,22 @@ static uint64_t largest_of(const struct sim__space_node *node) {
     return node == NULL ? 0 : node->largest_size;
 }
 
+static uint64_t lowest_of(const struct sim__space_node *node) {
+    return node == NULL ? UINT64_MAX : node->lowest_stamp;
+}
+
 static void node_update(struct sim__space_node *node) {
-    uint64_t largest = node->range.size;
+    uint64_t largest = node->range.size, lowest = node->stamp;
     if (largest_of(node->left) > largest)
         largest = largest_of(node->left);
     if (largest_of(node->right) > largest)
         largest = largest_of(node->right);
+    if (lowest_of(node->left) < lowest)
+        lowest = lowest_of(node->left);
+    if (lowest_of(node->right) < lowest)
+        lowest = lowest_of(node->right);
     node->largest_size = largest;
+    node->lowest_stamp = lowest;
 }
 
 // splitmix64: consecutive counters give priorities without pattern.
@@ -69,7 +80,8 @@ static struct sim__space_node *merge(struct sim__space_node *below, struct sim__
     return above;
 }
 
-// On the way down, largest sizes can only grow; so no way back up is needed.
+// On the way down, largest sizes can only grow, and lowest stamps fall; so no way back up is
+// needed.
 static void node_insert(struct sim__space *space, struct sim__space_node *added) {
     added->priority = priority_next(space);
     struct sim__space_node **link = &space->root;
@@ -77,6 +89,8 @@ static void node_insert(struct sim__space *space, struct sim__space_node *added)
         struct sim__space_node *node = *link;
         if (added->range.size > node->largest_size)
             node->largest_size = added->range.size;
+        if (added->stamp < node->lowest_stamp)
+            node->lowest_stamp = added->stamp;
         link = added->range.start < node->range.start ? &node->left : &node->right;
     }
     split(*link, added->range.start, &added->left, &added->right);
@@ -97,10 +111,11 @@ static struct sim__space_node *remove_below(struct sim__space_node *node,
     return node;
 }
 
-static void space_add(struct sim__space *space, struct sim__range range) {
+static void space_add(struct sim__space *space, struct sim__range range, uint64_t stamp) {
     struct sim__space_node *node = malloc(sizeof *node);
     BASE_CHECK(node != NULL);
     node->range = range;
+    node->stamp = stamp;
     node_insert(space, node);
 }
 
@@ -123,10 +138,12 @@ static struct sim__space_node *node_to(const struct sim__space *space, uint64_t 
     return best;
 }
 
-void sim__space_give(struct sim__space *space, uint64_t start, uint64_t size) {
+void sim__space_give_stamped(struct sim__space *space, uint64_t start, uint64_t size,
+                             uint64_t stamp) {
     struct sim__space_node *above = node_to(space, start + size);
     if (above != NULL && above->range.start == start + size) {
         size += above->range.size;
+        stamp = above->stamp > stamp ? above->stamp : stamp;
         space_drop(space, above);
     }
     struct sim__space_node *below = node_to(space, start + size - 1);
@@ -135,10 +152,15 @@ void sim__space_give(struct sim__space *space, uint64_t start, uint64_t size) {
         if (below->range.start + below->range.size == start) {
             start = below->range.start;
             size += below->range.size;
+            stamp = below->stamp > stamp ? below->stamp : stamp;
             space_drop(space, below);
         }
     }
-    space_add(space, (struct sim__range){start, size});
+    space_add(space, (struct sim__range){start, size}, stamp);
+}
+
+void sim__space_give(struct sim__space *space, uint64_t start, uint64_t size) {
+    sim__space_give_stamped(space, start, size, 0);
 }
 
 void sim__space_take(struct sim__space *space, uint64_t start, uint64_t size) {
@@ -147,11 +169,12 @@ void sim__space_take(struct sim__space *space, uint64_t start, uint64_t size) {
     const uint64_t end = start + size, free_end = node->range.start + node->range.size;
     BASE_CHECK_GE(free_end, end);
     const struct sim__range below = {node->range.start, start - node->range.start};
+    const uint64_t stamp = node->stamp;
     space_drop(space, node);
     if (below.size > 0)
-        space_add(space, below);
+        space_add(space, below, stamp);
     if (free_end > end)
-        space_add(space, (struct sim__range){end, free_end - end});
+        space_add(space, (struct sim__range){end, free_end - end}, stamp);
 }
 
 bool sim__space_find(const struct sim__space *space, uint64_t size, struct sim__range *range) {
@@ -168,6 +191,35 @@ bool sim__space_find(const struct sim__space *space, uint64_t size, struct sim__
     }
     *range = node->range;
     return true;
+}
+
+// Trees are pruned by size and by stamp, each alone: a subtree that passes can still hold no range
+// that has both.
+static const struct sim__space_node *find_below(const struct sim__space_node *node, uint64_t size,
+                                                uint64_t stamp) {
+    if (largest_of(node) < size || lowest_of(node) > stamp)
+        return NULL;
+    const struct sim__space_node *found = find_below(node->left, size, stamp);
+    if (found != NULL)
+        return found;
+    return node->range.size >= size && node->stamp <= stamp ? node
+                                                            : find_below(node->right, size, stamp);
+}
+
+bool sim__space_find_stamped(const struct sim__space *space, uint64_t size, uint64_t stamp,
+                             struct sim__range *range, uint64_t *found) {
+    const struct sim__space_node *node = find_below(space->root, size, stamp);
+    if (node == NULL)
+        return false;
+    *range = node->range;
+    *found = node->stamp;
+    return true;
+}
+
+bool sim__space_holds(const struct sim__space *space, uint64_t start, uint64_t size) {
+    const struct sim__space_node *node = node_to(space, start);
+    return node != NULL && size <= node->range.size &&
+           start - node->range.start <= node->range.size - size;
 }
 
 void sim__space_clear(struct sim__space *space) {

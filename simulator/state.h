@@ -29,8 +29,8 @@ struct sim__link {
 
 // How much of a stream the host knows to be complete, and what it knows with it (observe.c).
 struct sim__observation {
-    uint64_t sequence; // the host knows that this operation and all before are complete
-    struct sim__link link; // among the device's streams with operations that it does not know of
+    uint64_t sequence;       // the host knows that this operation and all before are complete
+    struct sim__link link;   // among the device's streams with operations that it does not know of
     struct sim__edge *edges; // what this stream's operations waited for, oldest first
     uint32_t edge_first, edge_count, edge_size;
 };
@@ -76,11 +76,11 @@ struct sim__stream {
 
     uint64_t legacy_seen; // the legacy stream's operation that this stream waited for last
     uint64_t fence_seen;  // the number of the device's fence that this stream waited for last
-    struct sim__stream *next_waiter;        // among the streams blocked by one operation
-    struct sim__link pending;               // among the device's streams with pending work
-    struct sim__link unseen;                // see struct sim__device
-    struct sim__observation observation;    // observe.c
-    struct sim__stream_schedule schedule;   // the schedule in force
+    struct sim__stream *next_waiter;      // among the streams blocked by one operation
+    struct sim__link pending;             // among the device's streams with pending work
+    struct sim__link unseen;              // see struct sim__device
+    struct sim__observation observation;  // observe.c
+    struct sim__stream_schedule schedule; // the schedule in force
 };
 
 struct sim__event {
@@ -105,12 +105,13 @@ struct sim__device {
     struct sim__stream *unobserved; // streams with operations that the host does not know of
     // An operation that all later ones of the device come after.
     struct sim__position fence;
-    uint64_t fence_number; // grows with each fence
-    uint32_t peers_enabled;      // bit D: access to device D was enabled
+    uint64_t fence_number;  // grows with each fence
+    uint32_t peers_enabled; // bit D: access to device D was enabled
 
     // Memory. Free physical memory is known by place only with numerics on.
     uint64_t used_bytes;
     uint64_t foreign_bytes;
+    uint64_t context_bytes; // what the primary context takes while it is active
     int physical_file;
     struct sim__space physical_free;
 
@@ -141,11 +142,25 @@ struct sim__state {
     uint64_t stream_count; // taken since the machine started
     struct sim__handle_table streams;
     struct sim__handle_table events;
-    struct sim__range_index segments;    // live device memory of all devices: struct sim__segment
-    struct sim__range_index host_ranges; // page-locked host memory
+    struct sim__range_index segments; // mapped device memory of all devices: struct sim__segment
+    struct sim__range_index blocks;   // what cudaMallocAsync handed out: struct sim__block
+    struct sim__range_index reservations; // of cuMemAddressReserve: struct sim__reservation
+    struct sim__range_index host_ranges;  // page-locked host memory
+
+    uint64_t address_used_bytes; // of the budget, options.address_bytes
+    // Where cuMemAddressReserve finds addresses.
+    uint64_t virtual_start, virtual_end;
+    // Device memory at an address the program holds is mapped for the simulator this much further;
+    // 0 outside checked mode: at the address itself.
+    uint64_t mirror_offset;
 };
 
 extern struct sim__state sim__state;
+
+// How many contexts a thread can have pushed.
+#define SIM__CONTEXT_STACK 32
+// How many callers of a call are kept in checked mode.
+#define SIM__CALLERS 5
 
 // What belongs to a host thread. It starts anew when the devices do.
 struct sim__thread {
@@ -153,7 +168,15 @@ struct sim__thread {
     int device;
     cudaError_t last_error;
     enum cudaStreamCaptureMode capture_mode;
-    int work_depth;                         // inside a kernel or host function
+    int work_depth;            // inside a kernel or host function
+    int work_device;           // whose work that is
+    bool has_context;          // the primary context of its device is current, or none is
+    bool in_driver_call;       // which neither needs that nor changes the last error
+    cudaError_t runtime_error; // the last error before the driver call
+    uint8_t context_count;
+    int8_t contexts[SIM__CONTEXT_STACK];    // below the current one; their devices, or -1
+    enum sim_call call;                     // checked mode: the call that it is in
+    const void *callers[SIM__CALLERS];      // and who called it, and that, as addresses of code
     uint64_t streams[SIM_DEVICE_COUNT_MAX]; // handles of its per-thread default streams, 0 before
                                             // the first use
 };

@@ -3,7 +3,10 @@
 #include "simulator/stream.h"
 
 #include "simulator/call.h"
+#include "simulator/checked.h"
 #include "simulator/engine.h"
+#include "simulator/order.h"
+#include "simulator/pool.h"
 
 #include <stdlib.h>
 
@@ -23,8 +26,7 @@ static struct sim__stream *stream_take(int device, unsigned int flags, int prior
     stream->legacy_seen = stream->fence_seen = 0;
     stream->number = ++sim__state.stream_count;
     stream->schedule = (struct sim__stream_schedule){.offered = stream->schedule.offered,
-                                                     .next_offered =
-                                                         stream->schedule.next_offered};
+                                                     .next_offered = stream->schedule.next_offered};
     return stream;
 }
 
@@ -94,9 +96,11 @@ cudaError_t sim__stream_resolve(cudaStream_t handle, struct sim__stream **stream
     *stream = sim__handle_find(&sim__state.streams, (uint64_t)(uintptr_t)handle);
     if (*stream != NULL && !(*stream)->destroyed)
         return cudaSuccess;
-    return sim__handle_was_taken(&sim__state.streams, (uint64_t)(uintptr_t)handle)
-               ? cudaErrorContextIsDestroyed
-               : cudaErrorInvalidResourceHandle;
+    const uint64_t number = (uint64_t)(uintptr_t)handle;
+    const bool was_one = sim__handle_was_taken(&sim__state.streams, number);
+    if (sim__checked())
+        sim__misuse_handle("stream", number, was_one);
+    return was_one ? cudaErrorContextIsDestroyed : cudaErrorInvalidResourceHandle;
 }
 
 static cudaError_t create_locked(cudaStream_t *handle, unsigned int flags, int priority) {
@@ -130,6 +134,8 @@ static cudaError_t synchronize_locked(cudaStream_t handle) {
         return error;
     const struct sim__device *device = &sim__state.devices[stream->device];
     sim__engine_force_stream(stream);
+    sim__order_observe_stream(stream);
+    sim__pools_release();
     return device->sticky_error;
 }
 
@@ -138,7 +144,10 @@ static cudaError_t query_locked(cudaStream_t handle) {
     cudaError_t error = sim__stream_resolve(handle, &stream);
     if (error != cudaSuccess)
         return error;
-    return sim__engine_query_stream(stream) ? cudaSuccess : cudaErrorNotReady;
+    if (!sim__engine_query_stream(stream))
+        return cudaErrorNotReady;
+    sim__order_observe_stream(stream);
+    return cudaSuccess;
 }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned int flags, int priority) {

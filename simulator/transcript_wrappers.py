@@ -83,6 +83,8 @@ def argument_line(kind, name):
         return f'sim__value_kernel(&written.arguments, "{name}", {name});'
     if kind == "enum cudaMemcpyKind":
         return f'sim__value_kind(&written.arguments, "{name}", {name});'
+    if kind == "struct cudaMemLocation":
+        return f'sim__value_number(&written.arguments, "{name}.id", {name}.id);'
     if kind in ADDRESSES or kind.endswith("*"):
         return f'sim__value_address(&written.arguments, "{name}", (uint64_t)(uintptr_t){name});'
     return f'sim__value_number(&written.arguments, "{name}", (long long){name});'

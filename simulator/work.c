@@ -3,6 +3,8 @@
 // it, and then the device faults as a GPU would (cudaErrorIllegalAddress, for good), and skips its
 // other work from there on.
 #include "simulator/engine.h"
+
+#include "simulator/checked.h"
 #include "simulator/memory.h"
 
 #include <stdlib.h>
@@ -12,26 +14,26 @@ static bool is_numerics_on(void) { return sim__state.options.numerics == SIM_NUM
 
 // Memory may have gone since the operation was submitted. With numerics off *bytes is NULL for
 // device memory.
-static bool operand(struct sim__device *device, const void *pointer, size_t size,
-                    enum sim__place submitted_place, void **bytes) {
+static bool operand(struct sim__device *device, int reaching, const void *pointer, size_t size,
+                    enum sim__access access, enum sim__place submitted_place, void **bytes) {
     *bytes = (void *)(uintptr_t)pointer;
-    if (submitted_place != SIM__PLACE_DEVICE)
+    if (submitted_place != SIM__PLACE_DEVICE ||
+        sim__memory_reach(reaching, pointer, size, access, bytes))
         return true;
-    enum sim__place place;
-    if (!sim__memory_locate(pointer, size, &place) || place != SIM__PLACE_DEVICE) {
-        device->sticky_error = cudaErrorIllegalAddress;
-        return false;
-    }
-    *bytes = sim__memory_bytes(pointer);
-    return true;
+    if (sim__checked())
+        sim__misuse_range(device->index, pointer, size, access);
+    device->sticky_error = cudaErrorIllegalAddress;
+    return false;
 }
 
 static void copy_run(struct sim__device *device, const struct sim__copy *copy) {
     void *destination, *source;
-    if (!operand(device, copy->destination,
-                 sim__extent(copy->size, copy->rows, copy->destination_pitch),
+    const int reaching = copy->named ? SIM__ANY_DEVICE : device->index;
+    if (!operand(device, reaching, copy->destination,
+                 sim__extent(copy->size, copy->rows, copy->destination_pitch), SIM__ACCESS_WRITE,
                  copy->destination_place, &destination) ||
-        !operand(device, copy->source, sim__extent(copy->size, copy->rows, copy->source_pitch),
+        !operand(device, reaching, copy->source,
+                 sim__extent(copy->size, copy->rows, copy->source_pitch), SIM__ACCESS_READ,
                  copy->source_place, &source))
         return;
     if (destination == NULL || source == NULL)
@@ -41,19 +43,30 @@ static void copy_run(struct sim__device *device, const struct sim__copy *copy) {
                 (const char *)source + row * copy->source_pitch, copy->size);
 }
 
+static void words_fill(char *bytes, uint32_t word, size_t size) {
+    for (size_t at = 0; at < size; at += sizeof word)
+        memcpy(bytes + at, &word, sizeof word);
+}
+
 static void fill_run(struct sim__device *device, const struct sim__fill *fill) {
     void *bytes;
-    if (!operand(device, fill->pointer, sim__extent(fill->size, fill->rows, fill->pitch),
-                 fill->place, &bytes) ||
+    if (!operand(device, device->index, fill->pointer,
+                 sim__extent(fill->size, fill->rows, fill->pitch), SIM__ACCESS_WRITE, fill->place,
+                 &bytes) ||
         bytes == NULL)
         return;
     for (size_t row = 0; row < fill->rows; ++row)
-        memset((char *)bytes + row * fill->pitch, fill->value, fill->size);
+        if (fill->words)
+            words_fill((char *)bytes + row * fill->pitch, fill->value, fill->size);
+        else
+            memset((char *)bytes + row * fill->pitch, (int)fill->value, fill->size);
 }
 
 static void value_run(struct sim__device *device, const struct sim__value *value) {
     void *bytes;
-    if (operand(device, value->address, value->size, value->place, &bytes) && bytes != NULL)
+    if (operand(device, device->index, value->address, value->size, SIM__ACCESS_WRITE, value->place,
+                &bytes) &&
+        bytes != NULL)
         memcpy(bytes, &value->value, value->size); // little endian
 }
 
@@ -83,9 +96,10 @@ static void host_function_call(const struct sim__host_function *host, cudaError_
 }
 
 // CUDA calls from inside are refused; see sim__call_begin.
-void sim__operation_call(const struct sim__operation *operation, cudaError_t status) {
+void sim__operation_call(const struct sim__operation *operation, int device, cudaError_t status) {
     struct sim__thread *thread = sim__thread();
     ++thread->work_depth;
+    thread->work_device = device;
     if (operation->kind == SIM__OPERATION_HOST_FUNCTION)
         host_function_call(&operation->host_function, status);
     else
@@ -129,8 +143,8 @@ static void *bytes_copy(const void *bytes, size_t size, size_t rows, size_t pitc
 
 void sim__operation_keep(struct sim__operation *operation) {
     if (operation->kind == SIM__OPERATION_KERNEL && operation->kernel.argument_size > 0) {
-        operation->kernel.argument = bytes_copy(operation->kernel.argument,
-                                                operation->kernel.argument_size, 1, 0);
+        operation->kernel.argument =
+            bytes_copy(operation->kernel.argument, operation->kernel.argument_size, 1, 0);
     } else if (operation->kind == SIM__OPERATION_COPY && operation->copy.stage &&
                is_numerics_on()) {
         struct sim__copy *copy = &operation->copy;

@@ -33,11 +33,16 @@ cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device);
 // An attribute that is not declared here: cudaErrorInvalidValue.
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device);
+// Makes the primary context of a device active, without making the device current.
+cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsigned int flags);
 // Waits for all work of the current device, held streams included.
 cudaError_t cudaDeviceSynchronize(void);
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least_priority, int *greatest_priority);
 // Any two different simulated devices can reach each other.
 cudaError_t cudaDeviceCanAccessPeer(int *can_access, int device, int peer_device);
+// Kernels of the current device reach cudaMalloc memory of the peer; copies do without. Memory of
+// pools and of cuMemMap has rights of its own (cudaMemPoolSetAccess, cuMemSetAccess), for copies
+// too.
 cudaError_t cudaDeviceEnablePeerAccess(int peer_device, unsigned int flags);
 cudaError_t cudaDeviceDisablePeerAccess(int peer_device);
 cudaError_t cudaDriverGetVersion(int *version);
@@ -60,13 +65,19 @@ cudaError_t cudaMalloc(void **pointer, size_t size);
 // Waits for all work of the device that owns the memory, held streams included. NULL is fine;
 // anything but a live base address: cudaErrorInvalidValue.
 cudaError_t cudaFree(void *pointer);
-// What cudaMalloc holds, and what sim_set_foreign_bytes says that others hold, is not free.
+// What is not free: what cudaMalloc, pools and cuMemCreate hold, what contexts take and what
+// sim_set_foreign_bytes says that others hold.
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
 // Page-locked host memory, page-aligned. Waits for nothing.
 cudaError_t cudaMallocHost(void **pointer, size_t size);
 cudaError_t cudaHostAlloc(void **pointer, size_t size, unsigned int flags);
 // Waits for all work of every device.
 cudaError_t cudaFreeHost(void *pointer);
+// Memory of the program's own, until it is unregistered, which waits for all work of every device.
+cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned int flags);
+cudaError_t cudaHostUnregister(void *pointer);
+// Page-locked memory has one address for all. FLAGS must be 0.
+cudaError_t cudaHostGetDevicePointer(void **device_pointer, void *pointer, unsigned int flags);
 // POINTER may lie inside an allocation.
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer);
 
@@ -103,6 +114,59 @@ cudaError_t cudaMemsetAsync(void *pointer, int value, size_t size,
 cudaError_t cudaMemset2D(void *pointer, size_t pitch, int value, size_t width, size_t height);
 cudaError_t cudaMemset2DAsync(void *pointer, size_t pitch, int value, size_t width, size_t height,
                               cudaStream_t stream TIDEMARK_SIMULATOR_DEFAULT(0));
+
+// --- Stream-ordered memory. The address is known at once; the memory may be used by work that
+// comes after the allocation and before the free, in stream order. A pool takes 32 MiB from its
+// device at least, and what is free of that above the release threshold goes back at a host wait,
+// in pieces as it was taken. SIZE 0 gives NULL. ---
+
+// From the current pool of the stream's device.
+cudaError_t cudaMallocAsync(void **pointer, size_t size, cudaStream_t stream);
+cudaError_t cudaMallocFromPoolAsync(void **pointer, size_t size, cudaMemPool_t pool,
+                                    cudaStream_t stream);
+// Any stream may free, if it comes after all use. (So does cudaFree, which does not wait then.)
+cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream);
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device);
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device);
+cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool);
+// Handles to be shared with other processes: cudaErrorNotSupported.
+cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps *properties);
+// The memory goes when its last block was freed. Not the default pool.
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool);
+// High-water marks can be set to 0: they begin again at what is current.
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute,
+                                    void *value);
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute,
+                                    void *value);
+// What other devices may do; the pool's own keeps all rights.
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *descriptors,
+                                 size_t count);
+cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cudaMemPool_t pool,
+                                 struct cudaMemLocation *location);
+// Gives free memory back while the pool holds more than KEEP_BYTES; not what was freed by work
+// whose completion the host has not seen.
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep_bytes);
+
+// --- Managed memory is not simulated: cudaErrorNotSupported, and once a line on standard error.
+// ---
+
+cudaError_t cudaMallocManaged(void **pointer, size_t size,
+                              unsigned int flags TIDEMARK_SIMULATOR_DEFAULT(cudaMemAttachGlobal));
+cudaError_t cudaMemAdvise(const void *pointer, size_t size, enum cudaMemoryAdvise advice,
+                          struct cudaMemLocation location);
+cudaError_t cudaMemPrefetchAsync(const void *pointer, size_t size, struct cudaMemLocation location,
+                                 unsigned int flags,
+                                 cudaStream_t stream TIDEMARK_SIMULATOR_DEFAULT(0));
+cudaError_t
+cudaStreamAttachMemAsync(cudaStream_t stream, void *pointer,
+                         size_t size TIDEMARK_SIMULATOR_DEFAULT(0),
+                         unsigned int flags TIDEMARK_SIMULATOR_DEFAULT(cudaMemAttachSingle));
+
+// --- Driver calls by name: see cuGetProcAddress in <cuda.h>. ---
+
+cudaError_t cudaGetDriverEntryPointByVersion(
+    const char *symbol, void **function, unsigned int version, unsigned long long flags,
+    enum cudaDriverEntryPointQueryResult *status TIDEMARK_SIMULATOR_DEFAULT(NULL));
 
 // --- Streams. A handle is dead after cudaStreamDestroy: cudaErrorContextIsDestroyed; never one:
 // cudaErrorInvalidResourceHandle. ---

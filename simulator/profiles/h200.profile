@@ -34,12 +34,31 @@ call.cudaFree                 4.5    30     65     us  | Cytnx PR 850: 14 with l
 call.cudaMemGetInfo           6.7    9      12.5   us  | sglang issue 25225: H20 about 9, B300 6.7 to 12.5
 call.cudaHostAlloc            100    500    2300   us  | University of Virginia: 2300 up to 1 MB on an old device; below, estimate
 call.cudaFreeHost             50     200    1000   us  | estimate
+call.cudaHostRegister         100    500    2300   us  | estimate: as cudaHostAlloc
+call.cudaHostUnregister       50     200    1000   us  | estimate: as cudaFreeHost
+call.cudaMallocAsync          0.7    1      1.4    us  | unverified: 1 where the pool has the memory; cudaMallocAsync and free of 1 GiB under a threshold 1.37
+call.cudaFreeAsync            0.7    1      1.4    us  | unverified: as cudaMallocAsync
+call.cudaMemPoolCreate        10     50     100    us  | estimate
+call.cudaMemPoolDestroy       10     50     100    us  | estimate
+call.cudaMemPoolTrimTo        1      5      10     us  | estimate
+call.cuMemAddressReserve      2      2      19     us  | vAttention, A100, unverified: 2; bench_vmm, A100: 19 for 8 GB
+call.cuMemAddressFree         1      1      1      us  | vAttention, unverified
+call.cuMemCreate              7.6    29     193    us  | for 2 MiB. bench_vmm: A100 193, another device 7.6; vAttention, unverified: 29
+call.cuMemRelease             23     23     23     us  | vAttention, unverified
+call.cuMemMap                 1.05   1.45   2      us  | bench_vmm: A100 1.45, another device 1.05; vAttention, unverified: 2
+call.cuMemUnmap               11.5   25.6   34     us  | bench_vmm: A100 25.6, another device 11.5; vAttention, unverified: 34
+call.cuMemSetAccess           20.8   36     38     us  | bench_vmm: A100 36, another device 20.8; vAttention, unverified: 38
+call.cuMemExportToShareableHandle    5  10  50     us  | estimate
+call.cuMemImportFromShareableHandle  5  10  50     us  | estimate
+call.cuStreamWriteValue32     0.175  0.24   2.5    us  | estimate: as cudaEventRecord
 call.other                    0.25   0.3    0.55   us  | cudaGetDevice, cudaSetDevice in ryujaehun/pytorch-gpu-benchmark 6
 
 # Besides, for each 2 MiB page that the call takes or gives back.
 page.cudaMalloc               1      30     111    us  | GB10, CUDA 13: 111 from 16 to 64 MB; 1 GiB in and out of a pool without threshold 31.2 ms, halved; low: estimate
 page.cudaFree                 1      30     111    us  | estimate: as cudaMalloc
 page.cudaHostAlloc            50     100    229    us  | University of Virginia: 61 ms for 512 MB on an old device; below, estimate
+page.cudaMallocAsync          1      30     111    us  | estimate: as cudaMalloc, for what the pool takes from the device
+page.cudaMemPoolTrimTo        1      30     111    us  | estimate: as cudaFree, for what a pool gives back, at a host wait too
 
 # Device.
 launch_latency                2.6    2.6    5      us  | makslevental/persistent_kernel, driver 510: least 2.6; high: estimate
