@@ -72,13 +72,13 @@
     X(FREE, "free", "p", NULL)                     \
     X(HOST_ALLOC, "hostalloc", "an", NULL)         \
     X(HOST_FREE, "hostfree", "p", NULL)            \
-    X(ALLOC_ASYNC, "mallocasync", "ans", "memory pools")     \
-    X(FREE_ASYNC, "freeasync", "ps", "memory pools")         \
+    X(ALLOC_ASYNC, "mallocasync", "ans", NULL)     \
+    X(FREE_ASYNC, "freeasync", "ps", NULL)         \
     X(TAKE, "take", "kbs", NULL)                   \
     X(USE, "use", "ls", NULL)                      \
     X(GIVE, "give", "l", NULL)                     \
-    X(WRITE_VALUE, "writevalue", "stn", "stream values")      \
-    X(VALUE_POLL, "valuepoll", "tn", "stream values")         \
+    X(WRITE_VALUE, "writevalue", "stn", NULL)      \
+    X(VALUE_POLL, "valuepoll", "tn", NULL)         \
     X(BEGIN, "begin", "", "capture")               \
     X(END, "end", "", "capture")                   \
     X(EXCHANGE, "exchange", "", "capture")         \

@@ -86,6 +86,20 @@ static void wrong_code_is_a_violation(void) {
     litmus_file_deinit(&file);
 }
 
+static void loop_that_waits_for_nothing_is_a_violation(void) {
+    struct litmus_file file;
+    const struct litmus_plan plan = {.schedules = {[LITMUS_SCHEDULE_EAGER] = true}};
+    struct litmus_judgement judgement = judge_text(&file,
+                                                   "case loop\nkind timeline\ntimeline T\n"
+                                                   "do 0 A valuepoll T 1\n"
+                                                   "verdict ok\noutcome -\nend\n",
+                                                   &plan);
+    BASE_CHECK_EQ(judgement.readings[0].violation_count, 1);
+    BASE_CHECK(strstr(judgement.readings[0].violation, "the loop A never succeeded") != NULL);
+    litmus_judgement_deinit(&judgement);
+    litmus_file_deinit(&file);
+}
+
 static void unknown_reading_is_refused(void) {
     struct litmus_file file;
     struct litmus_judgement judgement;
@@ -151,6 +165,7 @@ int main(void) {
     forbidden_outcome_is_a_violation_with_its_seed();
     outcome_that_cannot_happen_is_missed_when_seeds_suffice();
     wrong_code_is_a_violation();
+    loop_that_waits_for_nothing_is_a_violation();
     unknown_reading_is_refused();
     seed_alone_leaves_what_it_left_in_a_series();
     litmus_player_destroy(player);

@@ -1,6 +1,8 @@
 // One operation of a case as a CUDA call.
 #include "simulator/litmus/player.h"
 
+#include <cuda.h>
+
 #include <string.h>
 
 // --- What kernels and host functions do ---
@@ -262,6 +264,13 @@ static cudaError_t host_alloc(const struct call *call) {
     return allocated(call, error, pointer);
 }
 
+static cudaError_t alloc_async(const struct call *call) {
+    void *pointer;
+    const cudaError_t error =
+        cudaMallocAsync(&pointer, (size_t)call->operation->numbers[0], call->stream);
+    return allocated(call, error, pointer);
+}
+
 static cudaError_t freed(const struct call *call, cudaError_t error) {
     if (error == cudaSuccess)
         call->player->live[call->operation->buffer] = false;
@@ -276,6 +285,30 @@ static cudaError_t free_device(const struct call *call) {
 // call still finds it, as a cudaFreeHost that waits promises.
 static cudaError_t free_host(const struct call *call) {
     return freed(call, cudaFreeHost(call->player->addresses[call->operation->buffer]));
+}
+
+static cudaError_t free_async(const struct call *call) {
+    return freed(call, cudaFreeAsync(call->player->addresses[call->operation->buffer],
+                                     call->stream));
+}
+
+static cudaError_t write_value(const struct call *call) {
+    return (cudaError_t)cuStreamWriteValue32(
+        call->stream, (CUdeviceptr)(uintptr_t)&call->player->timelines[call->operation->timeline],
+        (cuuint32_t)call->operation->numbers[0], 0);
+}
+
+// The host watches memory, and asks nothing of CUDA.
+static cudaError_t value_poll(const struct call *call) {
+    const volatile uint32_t *value = &call->player->timelines[call->operation->timeline];
+    for (int i = 0; i < LITMUS_POLL_COUNT_MAX; ++i) {
+        if (*value >= (uint32_t)call->operation->numbers[0])
+            return cudaSuccess;
+        sim_progress();
+        litmus__advance_held(call->player);
+    }
+    call->player->result->never_succeeded = call->index;
+    return cudaErrorNotReady;
 }
 
 static cudaError_t (*const verbs[LITMUS_VERB_COUNT])(const struct call *call) = {
@@ -313,9 +346,13 @@ static cudaError_t (*const verbs[LITMUS_VERB_COUNT])(const struct call *call) = 
     [LITMUS_VERB_FREE] = free_device,
     [LITMUS_VERB_HOST_ALLOC] = host_alloc,
     [LITMUS_VERB_HOST_FREE] = free_host,
+    [LITMUS_VERB_ALLOC_ASYNC] = alloc_async,
+    [LITMUS_VERB_FREE_ASYNC] = free_async,
     [LITMUS_VERB_TAKE] = nothing,
     [LITMUS_VERB_USE] = nothing,
     [LITMUS_VERB_GIVE] = nothing,
+    [LITMUS_VERB_WRITE_VALUE] = write_value,
+    [LITMUS_VERB_VALUE_POLL] = value_poll,
 };
 
 // --- Around the call ---
