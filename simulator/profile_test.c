@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define CALL(call) BASE_CHECK_EQ(call, cudaSuccess)
+
 // A device with round figures: launches 1, 2 or 4 us, an empty kernel 10, 20 or 40 us, memory
 // 2000, 1000 or 500 GB/s (the highest rate makes the lowest time), and so on.
 static const char round_figures[] = //
@@ -154,6 +156,24 @@ static void bounds_follow_the_stream(void) {
     interval_is(sim_time_interval(), 2, 4, 8);
     BASE_CHECK_EQ(cudaStreamSynchronize(cudaStreamPerThread), cudaSuccess);
     interval_is(sim_time_interval(), 24, 45, 87);
+}
+
+// A kernel of 100, 200, 400 us ends at 104, 205, 407. An allocation of 100 pages takes 105, 210, 320,
+// so that the host comes back at 106, 212, 324: typically the kernel is over, with high costs not.
+static void what_is_over_by_the_clock_can_be_waited_for_with_high_costs(void) {
+    void *pointer;
+    for (int queries = 0; queries < 2; ++queries) {
+        profile_write(round_figures);
+        machine_start();
+        launch(200000000, 0, 0);
+        CALL(cudaMalloc(&pointer, 200 << 20));
+        interval_is(sim_time_interval(), 106, 212, 324);
+        if (queries)
+            CALL(cudaStreamQuery(cudaStreamPerThread));
+        else
+            CALL(cudaStreamSynchronize(cudaStreamPerThread));
+        interval_is(sim_time_interval(), 106, 212, 407);
+    }
 }
 
 // 20 MB within the device are moved twice; pinned 100, 50, 25 GB/s would be other figures.
@@ -320,6 +340,7 @@ int main(void) {
     a_kernel_takes_at_least_what_an_empty_one_does();
     a_kernel_takes_the_longest_of_moving_and_computing();
     bounds_follow_the_stream();
+    what_is_over_by_the_clock_can_be_waited_for_with_high_costs();
     copies_take_their_bytes_over_the_bandwidth();
     the_time_of_calls_is_known_under_any_schedule();
     built_in_profiles_have_their_makers_figures();

@@ -32,6 +32,8 @@ struct sim__schedule {
     void (*force)(struct sim__position position);
     // A query of POSITION finds it incomplete: polling must succeed in the end.
     void (*poll)(struct sim__position position);
+    // The host learns that POSITION is complete. NULL: of no interest.
+    void (*learned)(struct sim__position position);
     // Whether a query of complete work whose completion the host does not know says "not ready".
     bool (*doubt)(void);
 };

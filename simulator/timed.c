@@ -227,8 +227,6 @@ static void point(void) {
     event_is_now();
 }
 
-// The bounds wait for POSITION alone, which is the last that its stream ran; the clock went through
-// all that ended before.
 static void force(struct sim__position position) {
     while (!sim__position_complete(position)) {
         if (running.count > 0) {
@@ -238,8 +236,14 @@ static void force(struct sim__position position) {
             sim__engine_run_goal(position); // what is left is held, or runs in another thread
         }
     }
-    now_move(sim__state.now_ns, position.stream->schedule.end_bounds);
     event_is_now();
+}
+
+// What is complete by the clock can end later with high costs: then the host waits for it, in the
+// bounds alone. Of what a stream ran, the end of the last is known.
+static void learned(struct sim__position position) {
+    if (position.stream != NULL && position.sequence == position.stream->completed)
+        now_move(sim__state.now_ns, position.stream->schedule.end_bounds);
 }
 
 // The query's own cost moves the clock; if queries cost nothing, to the next end.
@@ -274,4 +278,5 @@ const struct sim__schedule sim__schedule_timed = {
     .point = point,
     .force = force,
     .poll = poll,
+    .learned = learned,
 };

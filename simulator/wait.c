@@ -56,6 +56,8 @@ static void force(struct sim__position position) {
         sim__schedule->force(position);
     if (sim__schedule->doubts)
         sim__observe(position);
+    if (sim__schedule->learned != NULL)
+        sim__schedule->learned(position);
 }
 
 void sim__engine_force(struct sim__position position) { force(position); }
@@ -100,6 +102,8 @@ bool sim__engine_query(struct sim__position position) {
         sim__schedule->poll(position);
         return false;
     }
+    if (sim__schedule->learned != NULL)
+        sim__schedule->learned(position);
     if (!sim__schedule->doubts || sim__is_observed(position))
         return true;
     if (sim__schedule->doubt())
