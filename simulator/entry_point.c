@@ -3,6 +3,7 @@
 // variant of the same type, that one is the same function here.
 #include "simulator/call.h"
 #include "simulator/driver.h"
+#include "simulator/transcript.h"
 
 #include <string.h>
 
@@ -79,7 +80,7 @@ static CUdriverProcAddressQueryResult find_in(const struct entry *list, size_t c
         result = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
         if (list[i].version > version)
             continue;
-        *address = (void *)(uintptr_t)list[i].function;
+        *address = (void *)(uintptr_t)sim__transcript_wrapper_of(list[i].function);
         return CU_GET_PROC_ADDRESS_SUCCESS;
     }
     return result;

@@ -41,6 +41,21 @@ static int thread_count;
 static _Thread_local int thread_number; // from 1
 static _Thread_local struct sim__transcript_call *current_call;
 
+static const struct sim__wrapper *wrappers;
+static size_t wrapper_count;
+
+void sim__transcript_wrappers_are(const struct sim__wrapper *all, size_t count) {
+    wrappers = all;
+    wrapper_count = count;
+}
+
+void (*sim__transcript_wrapper_of(void (*call)(void)))(void) {
+    for (size_t i = 0; i < wrapper_count; ++i)
+        if (wrappers[i].call == call)
+            return wrappers[i].wrapper;
+    return call;
+}
+
 static void lock(void) { BASE_CHECK_EQ(pthread_mutex_lock(&sim__state.lock.mutex), 0); }
 static void unlock(void) { BASE_CHECK_EQ(pthread_mutex_unlock(&sim__state.lock.mutex), 0); }
 

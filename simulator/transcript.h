@@ -60,6 +60,14 @@ void sim__transcript_go(struct sim__transcript_call *call);
 void sim__transcript_returned(struct sim__transcript_call *call, int result);
 void sim__transcript_end(struct sim__transcript_call *call);
 
+// Who hands out the address of a call hands out its wrapper. The wrappers tell before main.
+struct sim__wrapper {
+    void (*call)(void), (*wrapper)(void);
+};
+void sim__transcript_wrappers_are(const struct sim__wrapper *wrappers, size_t count);
+// CALL itself if it has none.
+void (*sim__transcript_wrapper_of(void (*call)(void)))(void);
+
 // --- transcript_value.c: to ARGUMENTS or OUTPUTS ---
 
 void sim__value_name(struct sim__text *text, const char *name);

@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "simulator/sim.h"
 
+#include <cuda.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,6 +100,24 @@ static void calls_and_operations_are_lines(void) {
         "      15            stream 3 #2: kernel square, 1.000 to 2.000\n"
         "      16        2.000   1  cudaFree(pointer=d0+0x0) = cudaSuccess\n"
         "      17        2.000   1  cudaFree(pointer=d0+0x0) = cudaErrorInvalidValue\n");
+}
+
+static void calls_by_address_are_written_too(void) {
+    const char *path = path_of(0, "address.txt");
+    enum cudaDriverEntryPointQueryResult found;
+    CUresult (*reserve)(CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long);
+    CUdeviceptr address;
+    machine_start("eager");
+    CALL(cudaFree(NULL)); // the driver begins
+    BASE_CHECK_EQ(sim_transcript(path), BASE_OK);
+    CALL(cudaGetDriverEntryPointByVersion("cuMemAddressReserve", (void **)&reserve, 12000,
+                                          cudaEnableDefault, &found));
+    BASE_CHECK_EQ(reserve(&address, 4 << 20, 0, 0, 0), CUDA_SUCCESS);
+    BASE_CHECK_EQ(sim_transcript(NULL), BASE_OK);
+    char *text = text_of(path);
+    BASE_CHECK(strstr(text, "  cuMemAddressReserve(") != NULL);
+    BASE_CHECK(strstr(text, "size=4194304") != NULL);
+    free(text);
 }
 
 static void call_from_inside(void *unused) {
@@ -418,6 +437,7 @@ int main(void) {
     the_environment_asks_for_a_transcript();
     calls_and_operations_are_lines();
     a_call_within_a_call_stands_behind_it();
+    calls_by_address_are_written_too();
     each_life_of_the_machine_has_a_file();
     a_path_that_cannot_be_written_is_told();
     a_forked_child_leaves_the_file_alone();

@@ -126,6 +126,11 @@ def main():
             print(f"#include <{header.rsplit('/', 1)[1]}>")
     for call in calls:
         wrapper(*call)
+    print("\nstatic const struct sim__wrapper wrappers[] = {")
+    for _, name, _ in calls:
+        print(f"    {{(void (*)(void))sim__call_{name}, (void (*)(void)){name}}},")
+    print("};\n__attribute__((constructor)) static void wrappers_tell(void) {")
+    print("    sim__transcript_wrappers_are(wrappers, sizeof wrappers / sizeof wrappers[0]);\n}")
 
 
 main()
