@@ -40,8 +40,8 @@ enum sim_addresses {
 
 struct sim_options {
     int device_count; // 1 to SIM_DEVICE_COUNT_MAX; default 1 (TIDEMARK_SIM_DEVICES)
-    // Of each device; default 80 GiB (TIDEMARK_SIM_CAPACITY). From one page to 8 TiB for all
-    // devices together with numerics on, to 16 PiB each with numerics off.
+    // Of each device; default what its profile says, else 80 GiB (TIDEMARK_SIM_CAPACITY). From one
+    // page to 8 TiB for all devices together with numerics on, to 16 PiB each with numerics off.
     uint64_t capacity_bytes;
     enum sim_numerics numerics;   // default on (TIDEMARK_SIM_NUMERICS=on|off)
     enum sim_addresses addresses; // default ascending (TIDEMARK_SIM_ADDRESSES=ascending|reused)
