@@ -6,6 +6,7 @@
 #include "simulator/cost.h"
 #include "simulator/driver.h"
 #include "simulator/fault.h"
+#include "simulator/plant.h"
 #include "simulator/reading.h"
 #include "simulator/schedule.h"
 
@@ -120,7 +121,7 @@ cudaError_t sim__call_end(enum sim_call call, cudaError_t error) {
     struct sim__thread *thread = sim__thread();
     const bool failed = error != cudaSuccess && error != cudaErrorNotReady;
     if (failed || (error == cudaErrorNotReady && sim__reading_other[SIM__READING_RECORD_600]))
-        thread->last_error = error;
+        thread->last_error = sim__planted(SIM__PLANT_ERROR_LOST) ? thread->last_error : error;
     if (thread->work_depth > 0)
         return error;
     if (failed && call != SIM__CALL_OTHER)

@@ -8,6 +8,7 @@
 #include "simulator/call.h"
 #include "simulator/engine.h"
 #include "simulator/memory.h"
+#include "simulator/plant.h"
 #include "simulator/reading.h"
 #include "simulator/stream.h"
 
@@ -48,7 +49,8 @@ static bool copy_waits(enum sim__place to, enum sim__place from, bool synchronou
     const bool both_device = to == SIM__PLACE_DEVICE && from == SIM__PLACE_DEVICE;
     if (to == SIM__PLACE_PAGEABLE && sim__reading_other[SIM__READING_PAGEABLE_DEST])
         return true;
-    return both_host || (synchronous && !both_device);
+    return both_host ||
+           (synchronous && !both_device && !sim__planted(SIM__PLANT_COPY_EARLY));
 }
 
 // SIZE, ROWS and the pitches are set.
@@ -57,7 +59,8 @@ static cudaError_t copy_locked(struct sim__copy *copy, enum cudaMemcpyKind kind,
     struct sim__stream *stream;
     enum sim__place to, from;
     if ((unsigned)kind > cudaMemcpyDefault)
-        return cudaErrorInvalidMemcpyDirection;
+        return sim__planted(SIM__PLANT_COPY_KIND) ? cudaErrorInvalidValue
+                                                  : cudaErrorInvalidMemcpyDirection;
     cudaError_t error = sim__stream_resolve(handle, &stream);
     if (error != cudaSuccess || copy->size == 0 || copy->rows == 0)
         return error;
@@ -72,7 +75,8 @@ static cudaError_t copy_locked(struct sim__copy *copy, enum cudaMemcpyKind kind,
     if (to != SIM__PLACE_DEVICE || from != SIM__PLACE_PAGEABLE)
         return copy_submit(stream, copy, copy_waits(to, from, synchronous));
 
-    copy->stage = synchronous || !sim__reading_other[SIM__READING_PAGEABLE_SOURCE];
+    copy->stage = (synchronous || !sim__reading_other[SIM__READING_PAGEABLE_SOURCE]) &&
+                  !sim__planted(SIM__PLANT_COPY_SOURCE);
     if (synchronous) {
         sim__engine_force_stream(stream); // can give the lock back
         error = sim__stream_resolve(handle, &stream);
@@ -93,7 +97,8 @@ static cudaError_t fill_locked(struct sim__fill *fill, cudaStream_t handle, bool
     const int device = stream->device;
     const struct sim__position position =
         sim__engine_submit(stream, &operation, (struct sim__position){0});
-    if (synchronous && fill->place == SIM__PLACE_PINNED)
+    if (synchronous && fill->place == SIM__PLACE_PINNED ? !sim__planted(SIM__PLANT_FILL_EARLY)
+                                                        : sim__planted(SIM__PLANT_FILL_WAITS))
         sim__engine_force(position);
     return sim__state.devices[device].sticky_error;
 }

@@ -6,6 +6,7 @@
 #include "simulator/call.h"
 #include "simulator/driver.h"
 #include "simulator/engine.h"
+#include "simulator/plant.h"
 #include "simulator/order.h"
 #include "simulator/pool.h"
 #include "simulator/profile.h"
@@ -168,6 +169,8 @@ cudaError_t cudaDeviceSynchronize(void) {
         sim__pools_release();
         error = device->sticky_error;
     }
+    if (sim__planted(SIM__PLANT_ERROR_CLEARED))
+        sim__thread()->last_error = cudaSuccess;
     return sim__call_end(SIM_CALL_DEVICE_SYNCHRONIZE, error);
 }
 
@@ -187,6 +190,8 @@ static cudaError_t peer_change(int peer_device, bool enable) {
     if (!is_device(peer_device) || peer_device == device->index)
         return cudaErrorInvalidDevice;
     const uint32_t bit = (uint32_t)1 << peer_device;
+    if (((device->peers_enabled & bit) != 0) == enable && sim__planted(SIM__PLANT_PEER_TWICE))
+        return cudaSuccess;
     if (((device->peers_enabled & bit) != 0) == enable)
         return enable ? cudaErrorPeerAccessAlreadyEnabled : cudaErrorPeerAccessNotEnabled;
     device->peers_enabled ^= bit;

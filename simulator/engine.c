@@ -2,6 +2,7 @@
 // ever made to wait for operations that were submitted before it, so the chain "blocked by an
 // operation of a stream that is blocked by ..." ends, and never meets a stream twice.
 #include "simulator/engine.h"
+#include "simulator/plant.h"
 
 #include "simulator/order.h"
 #include "simulator/schedule.h"
@@ -94,6 +95,8 @@ static void gather_implicit(struct sim__device *device, struct sim__stream *stre
     if (device->fence.stream != NULL)
         gather_fence(device, stream);
     if (device->pending == NULL && !sim__schedule->doubts)
+        return;
+    if (sim__planted(SIM__PLANT_LEGACY_BARRIER))
         return;
     if (stream->legacy) {
         struct sim__stream *other;

@@ -1,6 +1,7 @@
 // The last error of a thread, and what error codes are called. Names are CUDA's; the descriptions
 // say the same in few words of our own, so programs compare codes, never texts.
 #include "simulator/call.h"
+#include "simulator/plant.h"
 
 // X(NAME, DESCRIPTION)
 #define ERROR_LIST(X)                                                                   \
@@ -159,7 +160,8 @@ const char *cudaGetErrorString(cudaError_t error) {
 cudaError_t cudaGetLastError(void) {
     struct sim__thread *thread = sim__thread();
     const cudaError_t error = thread->last_error;
-    thread->last_error = cudaSuccess;
+    if (!sim__planted(SIM__PLANT_ERROR_KEPT))
+        thread->last_error = cudaSuccess;
     return error;
 }
 

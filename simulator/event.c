@@ -5,6 +5,7 @@
 #include "simulator/checked.h"
 #include "simulator/engine.h"
 #include "simulator/order.h"
+#include "simulator/plant.h"
 #include "simulator/pool.h"
 #include "simulator/schedule.h"
 #include "simulator/stream.h"
@@ -55,8 +56,10 @@ static cudaError_t record_locked(cudaEvent_t event_handle, cudaStream_t stream_h
         error = sim__stream_resolve(stream_handle, &stream);
     if (error != cudaSuccess)
         return error;
-    if (event->device != stream->device)
+    if (event->device != stream->device && !sim__planted(SIM__PLANT_RECORD_DEVICE))
         return cudaErrorInvalidResourceHandle;
+    if (event->recorded && sim__planted(SIM__PLANT_RECORD_KEPT))
+        return cudaSuccess;
     event->recorded = true;
     event->position = (struct sim__position){stream, stream->submitted + 1};
     sim__order_record(event);
@@ -87,6 +90,15 @@ static bool wait_matters(const struct sim__stream *stream, struct sim__position 
             (sim__schedule->doubts && !sim__is_observed(position)));
 }
 
+// What a wait for EVENT covers.
+static struct sim__position event_covers(const struct sim__event *event) {
+    if (sim__planted(SIM__PLANT_EVENT_EDGE))
+        return (struct sim__position){0};
+    if (sim__planted(SIM__PLANT_WAIT_LATE) && event->recorded)
+        return (struct sim__position){event->position.stream, event->position.stream->submitted};
+    return event->position;
+}
+
 static cudaError_t wait_locked(cudaStream_t stream_handle, cudaEvent_t event_handle,
                                unsigned int flags) {
     struct sim__event *event;
@@ -99,11 +111,12 @@ static cudaError_t wait_locked(cudaStream_t stream_handle, cudaEvent_t event_han
     if (error != cudaSuccess)
         return error;
     sim__order_wait(stream, event);
-    if (wait_matters(stream, event->position)) {
+    const struct sim__position position = event_covers(event);
+    if (wait_matters(stream, position)) {
         struct sim__operation operation;
         operation.kind = SIM__OPERATION_WAIT;
         operation.wait_count = 0;
-        sim__engine_submit(stream, &operation, event->position);
+        sim__engine_submit(stream, &operation, position);
     }
     return cudaSuccess;
 }
@@ -114,7 +127,8 @@ static cudaError_t synchronize_locked(cudaEvent_t handle) {
     if (error != cudaSuccess)
         return error;
     const int device = event->device; // the wait can give the lock back
-    sim__engine_force(event->position);
+    if (!sim__planted(SIM__PLANT_EVENT_SYNCHRONIZE))
+        sim__engine_force(event->position);
     sim__order_observe_event(event);
     sim__pools_release();
     return sim__state.devices[device].sticky_error;
@@ -133,7 +147,8 @@ static cudaError_t elapsed_locked(float *milliseconds, cudaEvent_t start_handle,
     if (((start->flags | end->flags) & cudaEventDisableTiming) != 0 || !start->recorded ||
         !end->recorded || start->device != end->device)
         return cudaErrorInvalidResourceHandle;
-    if (!sim__engine_query(start->position) || !sim__engine_query(end->position))
+    if ((!sim__engine_query(start->position) || !sim__engine_query(end->position)) &&
+        !sim__planted(SIM__PLANT_ELAPSED))
         return cudaErrorNotReady;
     *milliseconds = (float)((double)(int64_t)(end->time_ns - start->time_ns) / 1e6);
     return cudaSuccess;
@@ -153,8 +168,11 @@ cudaError_t cudaEventCreate(cudaEvent_t *event) {
 cudaError_t cudaEventDestroy(cudaEvent_t handle) {
     struct sim__event *event;
     cudaError_t error = sim__call_begin(SIM_CALL_EVENT_DESTROY);
-    if (error == cudaSuccess && (error = event_resolve(handle, &event)) == cudaSuccess)
+    if (error == cudaSuccess && (error = event_resolve(handle, &event)) == cudaSuccess) {
+        if (sim__planted(SIM__PLANT_EVENT_DESTROY))
+            sim__engine_force(event->position);
         sim__handle_give(&sim__state.events, event);
+    }
     return sim__call_end(SIM_CALL_EVENT_DESTROY, error);
 }
 

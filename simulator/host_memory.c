@@ -8,6 +8,7 @@
 #include "simulator/checked.h"
 #include "simulator/cost.h"
 #include "simulator/engine.h"
+#include "simulator/plant.h"
 #include "simulator/reading.h"
 
 #include <stdlib.h>
@@ -89,7 +90,7 @@ static cudaError_t host_free_locked(void *pointer) {
         return cudaSuccess;
     if (host_range_at_base(pointer, false) == NULL)
         return no_range(pointer, cudaErrorInvalidValue);
-    if (!sim__reading_other[SIM__READING_FREE])
+    if (!sim__reading_other[SIM__READING_FREE] && !sim__planted(SIM__PLANT_FREE_HOST_EARLY))
         sim__engine_force_all();
     struct sim__host_range *host = host_range_at_base(pointer, false);
     if (host == NULL)

@@ -8,6 +8,7 @@
 #include "simulator/checked.h"
 #include "simulator/cost.h"
 #include "simulator/engine.h"
+#include "simulator/plant.h"
 #include "simulator/pool.h"
 #include "simulator/reading.h"
 #include "simulator/virtual_memory.h"
@@ -48,7 +49,8 @@ static cudaError_t malloc_locked(void **pointer, uint64_t size) {
     struct sim__backing backing;
     if (size > sim__state.options.capacity_bytes ||
         !physical_take(device, base_round_up(size, SIM_PAGE_BYTES), &backing))
-        return cudaErrorMemoryAllocation;
+        return sim__planted(SIM__PLANT_MEMORY_CODE) ? cudaErrorInvalidValue
+                                                    : cudaErrorMemoryAllocation;
     struct sim__segment *segment = malloc(sizeof *segment);
     if (segment == NULL)
         sim__host_limit("out of host memory for the segments of device %d", device->index);
@@ -110,7 +112,7 @@ static cudaError_t free_other(void *pointer) {
     if (block == NULL || block->range.start != (uint64_t)(uintptr_t)pointer) {
         if (sim__checked())
             sim__misuse_pointer(pointer);
-        return cudaErrorInvalidValue;
+        return sim__planted(SIM__PLANT_FREE_TWICE) ? cudaSuccess : cudaErrorInvalidValue;
     }
     if (sim__checked()) {
         sim__checked_unused(block->range.start, block->range.size);
@@ -129,7 +131,7 @@ static cudaError_t free_locked(void *pointer) {
     if (segment == NULL)
         return free_other(pointer);
     sim__cost_pages(SIM_CALL_FREE, segment->backing.size / SIM_PAGE_BYTES);
-    if (!sim__reading_other[SIM__READING_FREE]) {
+    if (!sim__reading_other[SIM__READING_FREE] && !sim__planted(SIM__PLANT_FREE_EARLY)) {
         sim__engine_force_device(&sim__state.devices[segment->device]);
         if (segment_to_free(pointer) != segment)
             return cudaErrorInvalidValue;
@@ -237,7 +239,9 @@ bool sim__memory_reach(int device, const void *pointer, uint64_t size, enum sim_
 void sim__memory_info(const struct sim__device *device, size_t *free_bytes, size_t *total_bytes) {
     const uint64_t capacity = sim__state.options.capacity_bytes;
     sim__exports_check();
-    const uint64_t held = sim__physical_held(device);
+    uint64_t held = sim__physical_held(device);
+    if (device->used_bytes > 0 && sim__planted(SIM__PLANT_MEMORY_INFO))
+        held += SIM_PAGE_BYTES;
     *free_bytes = held < capacity ? capacity - held : 0;
     *total_bytes = capacity;
 }
@@ -252,6 +256,9 @@ static cudaError_t pointer_attributes_locked(struct cudaPointerAttributes *attri
     if (segment != NULL &&
         (segment->freed || (segment->kind == SIM__SEGMENT_CHUNK && sim__block_at(pointer) == NULL)))
         segment = NULL; // mapped, but not the program's
+    if (segment != NULL && segment->range.start != (uint64_t)(uintptr_t)pointer &&
+        sim__planted(SIM__PLANT_ATTRIBUTES))
+        segment = NULL;
     *attributes = (struct cudaPointerAttributes){
         .type = segment != NULL ? cudaMemoryTypeDevice
                 : host != NULL  ? cudaMemoryTypeHost

@@ -10,6 +10,7 @@
 // reservation at a fixed distance, where only the simulator looks: what the program holds stays
 // without access.
 #include "simulator/memory.h"
+#include "simulator/plant.h"
 
 #include "base/size.h"
 
@@ -189,8 +190,9 @@ void sim__physical_map(const struct sim__device *device, uint64_t address,
     for (uint32_t i = 0; i < backing->extent_count && size > 0; ++i) {
         const struct sim__range *extent = extent_at(backing, i);
         const uint64_t part = extent->size < size ? extent->size : size;
+        const uint64_t offset = sim__planted(SIM__PLANT_PAGE_SHARED) ? 0 : extent->start;
         map_or_end(address, part, protection, MAP_SHARED | MAP_NORESERVE, device->physical_file,
-                   extent->start);
+                   offset);
         address += part;
         size -= part;
     }

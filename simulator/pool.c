@@ -4,6 +4,7 @@
 
 #include "simulator/call.h"
 #include "simulator/checked.h"
+#include "simulator/plant.h"
 #include "simulator/stream.h"
 
 #include <stdlib.h>
@@ -127,8 +128,10 @@ static cudaError_t create_locked(cudaMemPool_t *handle, const struct cudaMemPool
 
 static cudaError_t destroy_locked(cudaMemPool_t handle) {
     struct sim__pool *pool = pool_find(handle);
-    if (pool == NULL || pool->is_default)
+    if (pool == NULL)
         return cudaErrorInvalidValue;
+    if (pool->is_default)
+        return sim__planted(SIM__PLANT_POOL_DEFAULT) ? cudaSuccess : cudaErrorInvalidValue;
     if (current_pools[pool->device] == pool)
         current_pools[pool->device] = NULL;
     pool->destroyed = true;

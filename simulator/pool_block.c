@@ -14,6 +14,7 @@
 #include "simulator/cost.h"
 #include "simulator/engine.h"
 #include "simulator/order.h"
+#include "simulator/plant.h"
 
 #include <stdlib.h>
 
@@ -174,7 +175,7 @@ void sim__pool_shrink(struct sim__pool *pool, uint64_t keep) {
 
 void sim__pools__release(void) {
     for (struct sim__pool *pool = sim__pools; pool != NULL; pool = pool->next)
-        if (pool->reserved > pool->release_threshold)
+        if (pool->reserved > pool->release_threshold && !sim__planted(SIM__PLANT_POOL_KEEPS))
             sim__pool_shrink(pool, pool->release_threshold);
 }
 
@@ -272,6 +273,9 @@ static bool find_place(struct sim__pool *pool, struct sim__stream *stream, uint6
         return true;
     if (find_anybodys(pool, size, place))
         return true;
+    if (sim__planted(SIM__PLANT_POOL_REUSE) &&
+        find_others(pool, stream, size, reached_by_waiting, place))
+        return true;
     if (pool->follow_events && find_others(pool, stream, size, reached_by_order, place))
         return true;
     if (pool->opportunistic && find_others(pool, stream, size, reached_by_now, place))
@@ -355,7 +359,7 @@ cudaError_t sim__pool_take(struct sim__pool *pool, struct sim__stream *stream, u
     if (place.freed == NULL) {
         sim__space_take(&pool->free, place.address, taken);
     } else {
-        if (freed_complete(place.freed) < place.stamp) {
+        if (freed_complete(place.freed) < place.stamp && !sim__planted(SIM__PLANT_POOL_REUSE)) {
             after = (struct sim__position){place.freed->stream, place.stamp};
             sim__order_behind(stream, after);
         }

@@ -232,6 +232,13 @@ void sim_fault_next(enum sim_call call, uint64_t n, cudaError_t error);
 // call this. BASE_FORMAT names file, line and what would be right; the former plan stays.
 enum base_status sim_faults_load(const char *path) BASE_MUST_USE;
 
+// Plants a fault: the simulator does one thing wrong from now on, so that a test can prove that it
+// would notice. NULL: none. BASE_INVALID_VALUE if there is no fault of that name.
+enum base_status sim_plant(const char *name) BASE_MUST_USE;
+// The faults, by index from 0: name, and what goes wrong. NULL beyond the last.
+const char *sim_plant_name(int index);
+const char *sim_plant_text(int index);
+
 // A kernel, as tensor/launch.* and tests launch one: BODY(ARGUMENT) runs in stream order, on
 // whichever host thread advances the stream, without the simulator's lock; it may make no CUDA
 // call. The argument bytes are copied at the call, so they must stay valid that long only. With

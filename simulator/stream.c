@@ -5,6 +5,7 @@
 #include "simulator/call.h"
 #include "simulator/checked.h"
 #include "simulator/engine.h"
+#include "simulator/plant.h"
 #include "simulator/order.h"
 #include "simulator/pool.h"
 
@@ -104,12 +105,15 @@ cudaError_t sim__stream_resolve(cudaStream_t handle, struct sim__stream **stream
 }
 
 static cudaError_t create_locked(cudaStream_t *handle, unsigned int flags, int priority) {
-    if (handle == NULL || (flags & ~(unsigned int)cudaStreamNonBlocking) != 0)
+    if (handle == NULL || ((flags & ~(unsigned int)cudaStreamNonBlocking) != 0 &&
+                           !sim__planted(SIM__PLANT_STREAM_FLAGS)))
         return cudaErrorInvalidValue;
-    if (priority < PRIORITY_GREATEST)
-        priority = PRIORITY_GREATEST;
-    if (priority > PRIORITY_LEAST)
-        priority = PRIORITY_LEAST;
+    if (!sim__planted(SIM__PLANT_PRIORITY)) {
+        priority = priority < PRIORITY_GREATEST ? PRIORITY_GREATEST : priority;
+        priority = priority > PRIORITY_LEAST ? PRIORITY_LEAST : priority;
+    }
+    if (sim__planted(SIM__PLANT_NONBLOCKING))
+        flags = cudaStreamDefault;
     struct sim__stream *stream = stream_take(sim__device_current()->index, flags, priority);
     if (stream == NULL)
         return cudaErrorMemoryAllocation;
@@ -122,6 +126,8 @@ static cudaError_t destroy_locked(cudaStream_t handle) {
         return cudaErrorInvalidResourceHandle;
     struct sim__stream *stream;
     cudaError_t error = sim__stream_resolve(handle, &stream);
+    if (error == cudaSuccess && sim__planted(SIM__PLANT_STREAM_DESTROY))
+        sim__engine_force_stream(stream);
     if (error == cudaSuccess)
         stream_end(stream);
     return error;

@@ -11,6 +11,7 @@
 #include "simulator/call.h"
 #include "simulator/checked.h"
 #include "simulator/driver.h"
+#include "simulator/plant.h"
 
 #include <stdlib.h>
 
@@ -157,6 +158,11 @@ static CUresult map_locked(CUdeviceptr pointer, uint64_t size, uint64_t offset,
     };
     ++allocation->mapping_count;
     sim__range_insert(&sim__state.segments, &mapping->segment.range);
+    if (sim__planted(SIM__PLANT_MAP_ACCESS)) {
+        mapping->segment.readers = mapping->segment.writers = (uint32_t)1 << allocation->device;
+        sim__physical_map(&sim__state.devices[allocation->device], pointer, &allocation->backing,
+                          size, true);
+    }
     return CUDA_SUCCESS;
 }
 
@@ -194,7 +200,8 @@ static bool is_mapped_whole(CUdeviceptr pointer, uint64_t size) {
         }
         const struct sim__range *range = &mapping->segment.range;
         at = mapping_end_address(mapping);
-        if (range->start < pointer || at > pointer + size) {
+        if ((range->start < pointer || at > pointer + size) &&
+            !sim__planted(SIM__PLANT_MAP_PART)) {
             if (sim__checked())
                 sim__misuse("[0x%llx, 0x%llx) is part of the mapping [0x%llx, 0x%llx)", pointer,
                             pointer + size, (unsigned long long)range->start,

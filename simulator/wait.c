@@ -1,6 +1,7 @@
 // What calls wait for, and what queries answer. A wait runs what the schedule will until what it
 // waits for is complete; then the host knows of it.
 #include "simulator/engine.h"
+#include "simulator/plant.h"
 #include "simulator/schedule.h"
 
 #include <stdlib.h>
@@ -66,6 +67,7 @@ void sim__engine_force(struct sim__position position) { force(position); }
 // is not waited for.
 static void force_device(struct sim__device *device, bool only_ordered_with_legacy) {
     struct goals goals = {0};
+    only_ordered_with_legacy |= sim__planted(SIM__PLANT_DEVICE_SYNCHRONIZE);
     struct sim__stream *stream = device->pending;
     for (; stream != NULL; stream = stream->pending.next)
         if (!only_ordered_with_legacy || sim__stream_is_ordered(stream))
@@ -82,7 +84,7 @@ static void force_device(struct sim__device *device, bool only_ordered_with_lega
 
 // The legacy stream stands for the blocking streams as well, even if nothing was enqueued in it.
 void sim__engine_force_stream(struct sim__stream *stream) {
-    if (stream->legacy)
+    if (stream->legacy && !sim__planted(SIM__PLANT_LEGACY_SYNCHRONIZE))
         force_device(&sim__state.devices[stream->device], true);
     else
         force((struct sim__position){stream, stream->submitted});
@@ -100,7 +102,7 @@ void sim__engine_force_all(void) {
 bool sim__engine_query(struct sim__position position) {
     if (!sim__position_complete(position)) {
         sim__schedule->poll(position);
-        return false;
+        return sim__planted(SIM__PLANT_QUERY);
     }
     if (sim__schedule->learned != NULL)
         sim__schedule->learned(position);
