@@ -34,7 +34,10 @@ def segment(number):
         "device": 0, "address": address, "total_size": count * MIB, "stream": 0,
         "segment_type": "large", "allocated_size": count * MIB, "active_size": count * MIB,
         "blocks": [
-            {"address": address + i * MIB, "size": MIB, "requested_size": MIB, "state": "active_allocated"}
+            {
+                "address": address + i * MIB, "size": MIB, "requested_size": MIB,
+                "state": "active_allocated",
+            }
             for i in range(count)
         ],
     }

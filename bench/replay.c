@@ -15,6 +15,7 @@
 #include "bench/result_folder.h"
 #include "bench/shim.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@
 // How often each configuration is timed. A short trace is passed several times a round, for about
 // ROUND_EVENT_COUNT events; a long one gets fewer rounds, so that all configurations of a trace
 // together take about TIMED_EVENT_COUNT events (100 to 300 ns each, preparation included).
+#define ROUND_COUNT_LIMIT 1000000
 #define ROUND_COUNT 21
 #define ROUND_COUNT_MIN 3
 #define ROUND_COUNT_QUICK 7
@@ -38,10 +40,13 @@
 #define NAME_SIZE 512
 
 static double fraction = -1;
+static uint64_t round_count; // 0: not given
 
 static const struct base_option options[] = {
     {"fraction", "F", BASE_OPTION_NUMBER, &fraction,
      "share of the device that the process may use, above 0 up to 1"},
+    {"rounds", "N", BASE_OPTION_COUNT, &round_count,
+     "time every configuration N times (default: as often as the length of the trace allows)"},
     {0}};
 
 static const struct base_program program = {
@@ -237,13 +242,19 @@ static void set_rounds(const struct work *work, size_t config_count, struct benc
     const bool quick = work->job->common.quick;
     const uint64_t event_count = workload_replay_event_count(work->plan) + 1;
     const uint64_t timed = quick ? TIMED_EVENT_COUNT_QUICK : TIMED_EVENT_COUNT;
-    uint64_t passes = ROUND_EVENT_COUNT / event_count + 1;
-    if (passes > ROUND_PASS_COUNT_MAX) passes = ROUND_PASS_COUNT_MAX;
-    const uint64_t rounds = timed / (event_count * passes * config_count);
     const uint64_t least = quick ? ROUND_COUNT_QUICK_MIN : ROUND_COUNT_MIN;
     const uint64_t most = quick ? ROUND_COUNT_QUICK : ROUND_COUNT;
+    uint64_t passes = ROUND_EVENT_COUNT / event_count + 1;
+    if (passes > ROUND_PASS_COUNT_MAX) passes = ROUND_PASS_COUNT_MAX;
+    uint64_t rounds = timed / (event_count * passes * config_count);
+    if (rounds < least) rounds = least;
+    if (rounds > most) rounds = most;
+    if (round_count != 0) {
+        passes = 1;
+        rounds = round_count;
+    }
     run->iterations = passes;
-    run->rounds = (int)(rounds < least ? least : rounds > most ? most : rounds);
+    run->rounds = (int)rounds;
 }
 
 static void benchmark_name(const struct bench_replay_outcome *outcome, char name[2 * NAME_SIZE]) {
@@ -381,10 +392,13 @@ static enum base_status save(const struct job *job) {
     return bench_results_write(job->results, path);
 }
 
-static enum base_status check_limits(const struct base_common *common) {
+static enum base_status check_options(const struct base_common *common) {
     if (fraction != -1 && !(fraction > 0 && fraction <= 1))
         base_options_usage_error(&program, "--fraction %g: want a number above 0 up to 1",
                                  fraction);
+    if (round_count > ROUND_COUNT_LIMIT)
+        base_options_usage_error(&program, "--rounds %" PRIu64 ": want at most %d", round_count,
+                                 ROUND_COUNT_LIMIT);
 #ifdef TIDEMARK_SIMULATOR
     const uint64_t capacity =
         common->capacity != 0 ? common->capacity : BENCH_REPLAY_CAPACITY_UNLIMITED;
@@ -402,7 +416,7 @@ static enum base_status check_limits(const struct base_common *common) {
 }
 
 static enum base_status prepare(struct job *job) {
-    enum base_status status = check_limits(&job->common);
+    enum base_status status = check_options(&job->common);
     if (status == BASE_OK)
         status = bench_replay_configs_check(job->common.configs, job->common.config_count);
     if (status != BASE_OK) return status;

@@ -212,8 +212,11 @@ static enum base_status run(const struct base_common *common) {
     if (bench_pin_thread(0, &cpu) != BASE_OK)
         fprintf(stderr, "replay_speed: %s\n", base_status_message());
     struct bench_context context;
-    bench_context_collect(&(struct bench_context_options){.seed = common->seed, .pinned_cpu = cpu},
-                          &context);
+    struct bench_context_options options = {.seed = common->seed, .pinned_cpu = cpu};
+#ifdef TIDEMARK_SIMULATOR
+    options.capacity = "as recorded, else unlimited";
+#endif
+    bench_context_collect(&options, &context);
     bench_context_apply(&context);
     struct bench_results *results = NULL;
     base_thread_start(&companion.thread, companion_body, NULL);

@@ -1,9 +1,9 @@
-"""Replay speed of a made trace of a million allocations and frees: `bazel run //bench:replay_speed`.
+"""Replay speed of a made trace of a million allocations and frees.
 
     bazel run //bench:replay_speed -- [--events N] [--quick] [--out DIR] [FILE]
 
-Makes the trace (or takes FILE) and replays it on the caching allocator, accounting only, beside a free list under
-one mutex and one without a lock, in the same run.
+Makes the trace (or takes FILE) and replays it on the caching allocator, accounting only, beside a
+free list under one mutex and one without a lock, in the same run.
 """
 
 import os
@@ -15,8 +15,10 @@ from bench import runner
 
 def parse(argv):
     parser = runner.Parser(
-        prog="replay_speed", allow_abbrev=False,
-        description="Replays a made trace on the caching allocator beside the limits of any allocator.",
+        prog="replay_speed",
+        allow_abbrev=False,
+        description="Replays a made trace on the caching allocator beside the limits of any "
+        "allocator.",
     )
     parser.add_argument("file", metavar="FILE", nargs="?", help="a trace (default: one is made)")
     parser.add_argument(

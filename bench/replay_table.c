@@ -24,6 +24,18 @@ static const char *count_format(uint64_t value, char text[COUNT_TEXT]) {
     return text;
 }
 
+// Three significant digits, as on the page: 3543348019 -> "3.30 GiB", which aligns in a column.
+static const char *size_format(uint64_t bytes, char text[BASE_SIZE_TEXT]) {
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    if (bytes < BASE_KIB) return base_size_format(bytes, text);
+    double size = (double)bytes / (double)BASE_KIB;
+    size_t unit = 0;
+    for (; size >= 1023.5; unit++) size /= (double)BASE_KIB;
+    (void)snprintf(text, BASE_SIZE_TEXT, "%.*f %s", size < 9.995 ? 2 : size < 99.95 ? 1 : 0, size,
+                   units[unit]);
+    return text;
+}
+
 static int name_width(const char *name, int width) {
     return (int)strlen(name) > width ? (int)strlen(name) : width;
 }
@@ -65,7 +77,7 @@ static void print_head(FILE *stream, const struct bench_replay_outcome *outcomes
     }
     if (limit_bytes != 0) base_size_format(limit_bytes, limit);
     fprintf(stream, "%s: %s allocations and frees, at most %s in use at a time\n", first->trace,
-            count_format(event_count, events), base_size_format(requested_bytes, requested));
+            count_format(event_count, events), size_format(requested_bytes, requested));
     fprintf(stream, "  Device memory: %s. Rules: PyTorch %s%s.\n", limit, first->rules,
             first->rules_assumed ? ", assumed, since the recording does not say" : "");
 }
@@ -93,7 +105,7 @@ static void print_row(FILE *stream, const struct bench_replay_outcome *outcome, 
         (void)snprintf(cost, sizeof cost, "%.1f ns", outcome->ns_per_event);
     fprintf(stream, "%3s %-*s%s  %13s  %14s  %13s  %7s  %12s  %10s\n", number, width,
             outcome->config_name, outcome->recorded ? " *" : "  ",
-            base_size_format(result->peak_reserved_bytes, reserved), over,
+            size_format(result->peak_reserved_bytes, reserved), over,
             out_of_memory_text(result, memory, sizeof memory),
             count_format((uint64_t)result->stats.num_alloc_retries, retries),
             count_format(result->device_malloc_count + result->device_free_count, calls), cost);
@@ -147,7 +159,7 @@ static void print_notes(FILE *stream, const struct bench_replay_outcome *outcome
             fprintf(stream,
                     "  %s: process limited to %s, %.1f times default's peak; without a limit it "
                     "collects nothing\n",
-                    outcome->config_name, base_size_format(limit_bytes, limit),
+                    outcome->config_name, size_format(limit_bytes, limit),
                     BENCH_REPLAY_COLLECTION_LIMIT);
         assumed = assumed || outcome->result.start_assumed;
         went_on = went_on || (!outcome->result.out_of_memory &&

@@ -25,15 +25,21 @@ BARE = {
             "device": 0, "address": ADDRESS, "total_size": 20 * MIB, "allocated_size": 8 * MIB,
             "active_size": 8 * MIB, "stream": 0, "segment_type": "large",
             "blocks": [
-                {"address": ADDRESS, "size": 8 * MIB, "requested_size": 8 * MIB, "state": "active_allocated"},
-                {"address": ADDRESS + 8 * MIB, "size": 12 * MIB, "requested_size": 0, "state": "inactive"},
+                {
+                    "address": ADDRESS, "size": 8 * MIB, "requested_size": 8 * MIB,
+                    "state": "active_allocated",
+                },
+                {
+                    "address": ADDRESS + 8 * MIB, "size": 12 * MIB, "requested_size": 0,
+                    "state": "inactive",
+                },
             ],
         }
     ],
     "device_traces": [
         [
-            {"action": "segment_alloc", "addr": ADDRESS, "size": 20 * MIB, "stream": 0, "frames": []},
-            {"action": "alloc", "addr": ADDRESS, "size": 8 * MIB, "stream": 0, "frames": []},
+            {"action": action, "addr": ADDRESS, "size": size, "stream": 0, "frames": []}
+            for action, size in (("segment_alloc", 20 * MIB), ("alloc", 8 * MIB))
         ]
     ],
 }
@@ -49,8 +55,8 @@ class Replay(unittest.TestCase):
     def run_tool(self, *arguments):
         environment = {k: v for k, v in os.environ.items() if k != "BUILD_WORKING_DIRECTORY"}
         return subprocess.run(
-            [TOOL, "--quick", *arguments], capture_output=True, text=True, cwd=self.folder, env=environment,
-            check=False,
+            [TOOL, "--rounds", "1", *arguments],  # no test looks at a time
+            capture_output=True, text=True, cwd=self.folder, env=environment, check=False,
         )
 
     def load(self, name, folder=None):
@@ -70,10 +76,8 @@ class Replay(unittest.TestCase):
         self.assertIn("self-check 100 %", result.stdout)
         self.assertIn("peak reserved", result.stdout)
         runs = {run["name"]: run for run in self.load("replay.json")["benchmarks"]}
-        self.assertEqual(
-            sorted(runs),
-            ["replay/mlp__default/" + name for name in ("default", "direct", "gc08", "large64", "round4", "split128")],
-        )
+        names = ("default", "direct", "gc08", "large64", "round4", "split128")
+        self.assertEqual(sorted(runs), ["replay/mlp__default/" + name for name in names])
         default = runs["replay/mlp__default/default"]
         # What PyTorch's own memory_stats said of this program.
         self.assertEqual(default["peak_reserved_bytes"], 250 * MIB)
@@ -84,7 +88,8 @@ class Replay(unittest.TestCase):
         self.assertGreater(default["ns_per_event"], 0)
         # Garbage collection needs a limit: 1.1 times the default's peak.
         collected = runs["replay/mlp__default/gc08"]
-        self.assertAlmostEqual(collected["memory_fraction"] * collected["capacity_bytes"] / MIB, 275, delta=0.01)
+        share = collected["memory_fraction"] * collected["capacity_bytes"]
+        self.assertAlmostEqual(share / MIB, 275, delta=0.01)
         self.assertAlmostEqual(collected["limit_bytes"] / MIB, 275, delta=0.01)
         self.assertEqual(default["limit_bytes"], 80 << 30)
         self.assertNotIn("self_check", collected)
@@ -118,7 +123,8 @@ class Replay(unittest.TestCase):
     def test_too_small_a_device_is_an_outcome(self):
         result = self.run_tool("--out", self.out, "--capacity", "100MiB", "--config", "d=", TRACE)
         self.assertEqual(result.returncode, 0, result.stderr)
-        run = next(run for run in self.load("replay_memory.json")["runs"] if run["config_name"] == "d")
+        runs = self.load("replay_memory.json")["runs"]
+        run = next(run for run in runs if run["config_name"] == "d")
         self.assertIn("CUDA out of memory", run["out_of_memory"]["message"])
         self.assertLessEqual(max(run["series"]["reserved_bytes"]), 100 * MIB)
 
@@ -136,7 +142,8 @@ class Replay(unittest.TestCase):
         # From one on which every setting ends early to one that is no limit.
         for capacity in (100, 172, 190, 200, 230, 300):
             out = os.path.join(self.folder, str(capacity))
-            result = self.run_tool("--out", out, "--capacity", f"{capacity}MiB", "--format", "json", TRACE)
+            options = ["--out", out, "--capacity", f"{capacity}MiB", "--format", "json"]
+            result = self.run_tool(*options, TRACE)
             self.assertEqual(result.returncode, 0, result.stderr)
             (trace,) = json.loads(result.stdout)["traces"]
             names = [entry["config_name"] for entry in trace["ranking"]]
@@ -184,7 +191,8 @@ class Replay(unittest.TestCase):
         self.expect_one_line(self.run_tool(os.path.join(self.folder, "none.tmt")), 2, "none.tmt")
 
     def test_bad_usage_is_one_line(self):
-        self.expect_one_line(self.run_tool("--config", "a=max_splt_size_mb:1", TRACE), 2, "max_splt_size_mb")
+        misspelt = self.run_tool("--config", "a=max_splt_size_mb:1", TRACE)
+        self.expect_one_line(misspelt, 2, "max_splt_size_mb")
         self.expect_one_line(self.run_tool("--config", "a=", "--config", "a=", TRACE), 2, "twice")
         self.expect_one_line(self.run_tool("--capacity", "0", TRACE), 2, "capacity")
         self.expect_one_line(self.run_tool("--capacity", "1MiB", TRACE), 2, "2 MiB")
@@ -192,6 +200,7 @@ class Replay(unittest.TestCase):
         self.expect_one_line(self.run_tool("--fraction", "1.5", TRACE), 2, "1.5")
         self.expect_one_line(self.run_tool("--fraction", "0", TRACE), 2, "fraction")
         self.expect_one_line(self.run_tool("--what", TRACE), 2, "--what")
+        self.expect_one_line(self.run_tool("--rounds", "9999999", TRACE), 2, "--rounds")
         self.assertEqual(self.run_tool().returncode, 2)
 
     def test_unwritable_folder_is_told_before_any_work(self):
@@ -205,7 +214,8 @@ class Replay(unittest.TestCase):
     def test_interrupt_keeps_what_is_complete(self):
         # Enough work for seconds; the first ranking tells when to stop it.
         process = subprocess.Popen(
-            [TOOL, "--out", self.out] + [TRACE] * 200, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [TOOL, "--out", self.out] + [TRACE] * 200,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
         process.stdout.readline()
         process.send_signal(signal.SIGINT)

@@ -107,8 +107,8 @@ class Runner:
     def run(self, arguments, show=False, hold_errors=False):
         """Runs a program to its end; returns its output, or passes it through with SHOW.
 
-        Raises Stop if it fails. HOLD_ERRORS: shows its stderr at the end, unless it was interrupted:
-        a Python program then says no more than where it was.
+        Raises Stop if it fails. HOLD_ERRORS: shows its stderr at the end, unless it was
+        interrupted: a Python program then says no more than where it was.
         """
         self.check_interrupt()
         sys.stdout.flush()

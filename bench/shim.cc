@@ -269,7 +269,8 @@ enum base_status bench_run(const bench_options *options, bench_results **results
 void bench_results_destroy(bench_results *results) { delete results; }
 
 void bench_results_append(bench_results *results, bench_results *added) {
-    for (bench_measured &measured : added->measured) results->measured.push_back(std::move(measured));
+    for (bench_measured &measured : added->measured)
+        results->measured.push_back(std::move(measured));
     delete added;
 }
 

@@ -40,8 +40,10 @@ def table(head, rows):
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     shown = []
     for line in lines:
-        cells = zip(line, widths, left)
-        texts = [text.ljust(width) if is_left else text.rjust(width) for text, width, is_left in cells]
+        texts = [
+            text.ljust(width) if is_left else text.rjust(width)
+            for text, width, is_left in zip(line, widths, left)
+        ]
         shown.append((GAP + GAP.join(texts)).rstrip())
     return shown
 
@@ -66,7 +68,9 @@ def choices(results):
 
 def choice_row(trace, verdict):
     baseline, choice = verdict.baseline, verdict.choice
-    base = "out of memory" if baseline.out_of_memory else style.format_bytes(baseline.peak_reserved_bytes)
+    base = style.format_bytes(baseline.peak_reserved_bytes)
+    if baseline.out_of_memory:
+        base = "out of memory"
     if choice is None:
         return [trace, "none finishes", DASH, base, DASH, ""]
     saved, limit = DASH, ""
@@ -74,7 +78,8 @@ def choice_row(trace, verdict):
         saved = style.format_percent(verdict.saved_bytes / baseline.peak_reserved_bytes)
     if ranking.limit_differs(choice, baseline):
         limit = f"process {ranking.limit_text(choice)}"
-    return [trace, choice.config_name, style.format_bytes(choice.peak_reserved_bytes), base, saved, limit]
+    peak = style.format_bytes(choice.peak_reserved_bytes)
+    return [trace, choice.config_name, peak, base, saved, limit]
 
 
 def settings(results):

@@ -1,7 +1,7 @@
 """The section of replay speed: a sentence and a small table for each trace."""
 
 from reports import host_cost, load, replay_speed, style
-from reports.markup import caption, cell, escape, heading, measured, prose, table
+from reports.markup import caption, escape, heading, measured, prose, table
 
 
 def replay_speed_section(results):
@@ -15,13 +15,14 @@ def speed_table(trace):
     rows = []
     for speed in trace.speeds:
         name = host_cost.SUBJECTS.get(speed.subject, speed.subject)
-        cells = [heading(escape(name)), cell(speed.config, classes="text")]
+        what = f'<span class="setting">{escape(speed.config)}</span>'
+        cells = [heading(escape(name) + what)]
         cells.append(measured(speed.ns_per_event, style.format_ns))
         cells.append(measured(speed.events_per_second, style.format_rate))
         for limit in host_cost.LIMITS:
             cells.append(measured(trace.ratio(speed, limit), style.format_ratio))
         rows.append("".join(cells))
-    head = ["allocator", "what<", "per event", "events/s", "over ideal list", "over one-mutex list"]
+    head = ["allocator", "per event", "events/s", "over ideal list", "over one-mutex list"]
     return table(head, rows, f"Replay speed of {trace.trace}")
 
 
