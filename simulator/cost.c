@@ -49,10 +49,12 @@ struct sim_interval sim_call_time(void) {
     uint64_t total_ns[SIM__LEVEL_COUNT] = {0};
     base_mutex_lock(&sim__state.lock);
     sim__start_locked();
-    for (int call = 0; call < SIM_CALL_KIND_COUNT; ++call)
+    for (int call = 0; call < SIM_CALL_KIND_COUNT; ++call) {
+        const uint64_t count = sim__call_count_locked((enum sim_call)call);
         for (int level = 0; level < SIM__LEVEL_COUNT; ++level)
-            total_ns[level] += sim__call_count_locked((enum sim_call)call) * sim__costs[level].call_ns[call] +
+            total_ns[level] += count * sim__costs[level].call_ns[call] +
                                page_counts[call] * sim__costs[level].page_ns[call];
+    }
     base_mutex_unlock(&sim__state.lock);
     return (struct sim_interval){total_ns[SIM__LOW], total_ns[SIM__TYPICAL], total_ns[SIM__HIGH]};
 }

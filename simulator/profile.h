@@ -39,12 +39,15 @@ const struct sim__profile *sim__profile(void);
 // Takes TIDEMARK_SIM_PROFILE, if it is set and the program chose none.
 enum base_status sim__profile_from_environment(void);
 
+// --- profile_read.c ---
+
 // Reads TEXT, which came from PATH, into *profile. BASE_FORMAT names path, line and what would be
 // right; *profile is then undefined.
 enum base_status sim__profile_parse(const char *path, const char *text,
                                     struct sim__profile *profile) BASE_MUST_USE;
 
-// The profiles of profiles/, generated.
+// --- profile_data.c: the profiles of profiles/ ---
+
 struct sim__profile_text {
     const char *name, *text;
 };

@@ -10,7 +10,7 @@ UNITS = {"ns", "us", "ms", "s", "GB/s", "TB/s", "GFLOP/s", "TFLOP/s"}
 
 
 def read(path):
-    """Figure to (value as text, source). What checks a profile is profile.c."""
+    """Figure to (value as text, source). What checks a profile is profile_read.c."""
     figures = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         if not line.strip() or line.startswith("#"):

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/child.h"
 #include "base/file.h"
+#include "base/random.h"
 #include "base/size.h"
 #include "simulator/sim.h"
 
@@ -146,8 +147,8 @@ static void a_kernel_takes_the_longest_of_moving_and_computing(void) {
     interval_is(sim_time_interval(), 4 + 4000, 5 + 4000, 7 + 4000);
 }
 
-// The second kernel runs behind the first: with low costs from 4 to 14 to 24, with typical ones from
-// 5 to 25 to 45, with high ones from 7 to 47 to 87.
+// The second kernel runs behind the first: with low costs from 4 to 14 to 24, with typical ones
+// from 5 to 25 to 45, with high ones from 7 to 47 to 87.
 static void bounds_follow_the_stream(void) {
     profile_write(round_figures);
     machine_start();
@@ -158,8 +159,9 @@ static void bounds_follow_the_stream(void) {
     interval_is(sim_time_interval(), 24, 45, 87);
 }
 
-// A kernel of 100, 200, 400 us ends at 104, 205, 407. An allocation of 100 pages takes 105, 210, 320,
-// so that the host comes back at 106, 212, 324: typically the kernel is over, with high costs not.
+// A kernel of 100, 200, 400 us ends at 104, 205, 407. An allocation of 100 pages takes 105, 210,
+// 320, so that the host comes back at 106, 212, 324: typically the kernel is over, with high costs
+// it is not.
 static void what_is_over_by_the_clock_can_be_waited_for_with_high_costs(void) {
     void *pointer;
     for (int queries = 0; queries < 2; ++queries) {
@@ -174,6 +176,58 @@ static void what_is_over_by_the_clock_can_be_waited_for_with_high_costs(void) {
             CALL(cudaStreamSynchronize(cudaStreamPerThread));
         interval_is(sim_time_interval(), 106, 212, 407);
     }
+}
+
+static void step_randomly(struct base_random *random, cudaStream_t streams[3],
+                          cudaEvent_t events[3], char *memory, char *pinned) {
+    const int a = (int)base_random_below(random, 3), b = (int)base_random_below(random, 3);
+    const size_t size = base_random_below(random, 1 << 20) + 1;
+    void *pointer;
+    switch (base_random_below(random, 8)) {
+    case 0: CALL(cudaMemcpyAsync(memory, pinned, size, cudaMemcpyHostToDevice, streams[a])); break;
+    case 1: CALL(cudaMemcpyAsync(pinned, memory, size, cudaMemcpyDeviceToHost, streams[a])); break;
+    case 2:
+        CALL(sim_launch_kernel(streams[a], &(struct sim_kernel){.name = "kernel",
+                                                                .body = body,
+                                                                .bytes = size * 1000,
+                                                                .flops = size * 5000}));
+        break;
+    case 3: CALL(cudaEventRecord(events[b], streams[a])); break;
+    case 4: CALL(cudaStreamWaitEvent(streams[a], events[b], 0)); break;
+    case 5: (void)cudaEventQuery(events[b]); break;
+    case 6:
+        CALL(cudaMalloc(&pointer, size));
+        CALL(cudaFree(pointer));
+        break;
+    case 7: CALL(cudaStreamSynchronize(streams[a])); break;
+    }
+}
+
+static void low_is_never_above_typical_nor_typical_above_high(void) {
+    for (uint64_t seed = 1; seed <= 20; ++seed) {
+        struct base_random random = base_random_init(seed, "profile_test");
+        cudaStream_t streams[3];
+        cudaEvent_t events[3];
+        void *memory, *pinned;
+        base_check_context("seed %llu", (unsigned long long)seed);
+        BASE_CHECK_EQ(sim_profile(seed % 2 == 0 ? "h200" : "a100-80gb"), BASE_OK);
+        BASE_CHECK_EQ(sim_schedule("timed"), BASE_OK);
+        BASE_CHECK_EQ(sim_configure(&(struct sim_options){.numerics = SIM_NUMERICS_OFF}), BASE_OK);
+        CALL(cudaMalloc(&memory, 1 << 20));
+        CALL(cudaMallocHost(&pinned, 1 << 20));
+        for (int i = 0; i < 3; ++i) {
+            CALL(cudaStreamCreateWithPriority(&streams[i], cudaStreamNonBlocking, -i));
+            CALL(cudaEventCreateWithFlags(&events[i], cudaEventDisableTiming));
+        }
+        for (int step = 0; step < 500; ++step) {
+            step_randomly(&random, streams, events, memory, pinned);
+            const struct sim_interval now = sim_time_interval();
+            BASE_CHECK_LE(now.low_ns, now.typical_ns);
+            BASE_CHECK_LE(now.typical_ns, now.high_ns);
+        }
+        CALL(cudaFreeHost(pinned));
+    }
+    base_check_context(NULL);
 }
 
 // 20 MB within the device are moved twice; pinned 100, 50, 25 GB/s would be other figures.
@@ -341,6 +395,7 @@ int main(void) {
     a_kernel_takes_the_longest_of_moving_and_computing();
     bounds_follow_the_stream();
     what_is_over_by_the_clock_can_be_waited_for_with_high_costs();
+    low_is_never_above_typical_nor_typical_above_high();
     copies_take_their_bytes_over_the_bandwidth();
     the_time_of_calls_is_known_under_any_schedule();
     built_in_profiles_have_their_makers_figures();

@@ -6,8 +6,9 @@
 
 #include <stdarg.h>
 
-#define HOST_PROCESS 0
-#define DEVICE_PROCESS(device) ((device) + 1)
+// Viewers keep process 0 for the idle one of a system.
+#define HOST_PROCESS 1
+#define DEVICE_PROCESS(device) ((device) + 2)
 
 #define US(ns) ((double)(ns) / 1000)
 

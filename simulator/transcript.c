@@ -337,8 +337,8 @@ static const struct sim__observer observer = {operation_submitted, operation_com
 
 static void environment_ask(void);
 
-// So that the head knows schedule and device. The start may begin to serialize threads, which has to
-// see who holds the lock.
+// So that the head knows schedule and device. The start may begin to serialize threads, which has
+// to see who holds the lock.
 static void machine_start(void) {
     unlock();
     base_mutex_lock(&sim__state.lock);

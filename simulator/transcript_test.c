@@ -392,12 +392,12 @@ static void the_timeline_has_rows_durations_arrows_and_memory(void) {
     const json_t *record = event_find(events, "X", "record event 1");
     const json_t *second = event_find(events, "X", "kernel short");
     const json_t *synchronize = event_find(events, "X", "cudaStreamSynchronize");
-    // One row a stream of device 0, which is process 1; stream 1 is the legacy one.
-    BASE_CHECK_EQ(number_of(fill, "pid"), 1);
+    // One row a stream of device 0, which is process 2; stream 1 is the legacy one.
+    BASE_CHECK_EQ(number_of(fill, "pid"), 2);
     BASE_CHECK_EQ(number_of(fill, "tid"), 2);
     BASE_CHECK_EQ(number_of(kernel, "tid"), 2);
     BASE_CHECK_EQ(number_of(second, "tid"), 3);
-    BASE_CHECK_EQ(number_of(synchronize, "pid"), 0);
+    BASE_CHECK_EQ(number_of(synchronize, "pid"), 1);
     // The order that the program asked for; 1 GB takes at least half a millisecond.
     BASE_CHECK(end_of(fill) <= number_of(kernel, "ts"));
     BASE_CHECK(number_of(kernel, "dur") > 500);

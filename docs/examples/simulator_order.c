@@ -1,7 +1,7 @@
-// A pipeline of three streams under every schedule of the simulator: docs/simulator.md walks through
-// it. Batches are uploaded, computed on and downloaded, with two buffers, so that all three go on at
-// once; events keep the order. The program then leaves out one wait, which eager execution never
-// shows.
+// A pipeline of three streams under every schedule of the simulator: docs/simulator.md tells its
+// story. Batches are uploaded, computed on and downloaded, with two buffers, so that all three go
+// on at once; events keep the order. The program then leaves out one wait, which eager execution
+// never shows.
 //
 //     simulator_order [TIMELINE.json]
 //

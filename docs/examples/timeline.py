@@ -21,12 +21,18 @@ def read(path):
     """Rows by (process, row), operations and arrows of devices; times in us."""
     with open(path, encoding="utf-8") as file:
         events = json.load(file)["traceEvents"]
+    names = [event for event in events if event["ph"] == "M"]
+    devices = {
+        event["pid"]
+        for event in names
+        if event["name"] == "process_name" and event["args"]["name"].startswith("device")
+    }
     rows = {
         (event["pid"], event["tid"]): event["args"]["name"]
-        for event in events
-        if event["ph"] == "M" and event["name"] == "thread_name" and event["pid"] > 0
+        for event in names
+        if event["name"] == "thread_name" and event["pid"] in devices
     }
-    operations = [event for event in events if event["ph"] == "X" and event["pid"] > 0]
+    operations = [event for event in events if event["ph"] == "X" and event["pid"] in devices]
     leaves = {event["id"]: event for event in events if event["ph"] == "s"}
     arrows = [(leaves[event["id"]], event) for event in events if event["ph"] == "f"]
     return dict(sorted(rows.items())), operations, arrows
