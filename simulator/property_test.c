@@ -26,7 +26,10 @@
 #define CELLS 24       // of each buffer
 #define OPERATIONS_MAX 40
 #define EVENTS 4
-#define HOST STREAMS // the clock of the host, beside those of the streams
+// Who acts: streams, and beside them the host, and plain peer copies.
+#define HOST STREAMS
+#define FENCE (STREAMS + 1)
+#define ACTORS (STREAMS + 2)
 #define SCHEDULES 5
 
 // --- The program ---
@@ -38,6 +41,7 @@ enum kind {
     COPY,        // cudaMemcpy2DAsync or cudaMemcpyAsync, by the stride
     FILL,        // the same for memset
     PLAIN_COPY,  // cudaMemcpy in the legacy stream
+    PEER_COPY,   // cudaMemcpyPeer, from the device to itself: between all its work
     HOST_ADD,    // the host does it
     HOST_FUNCTION,
     RECORD,
@@ -72,23 +76,23 @@ struct program {
 // --- What orders what: vector clocks ---
 
 struct clock {
-    int time[STREAMS + 1]; // how many operations of each stream, and steps of the host, it has seen
+    int time[ACTORS]; // how many operations of each stream and fence, and steps of the host, it saw
 };
 
 // The last accesses of a cell by each stream and the host.
 struct cell {
-    int written[STREAMS + 1], read[STREAMS + 1], updated[STREAMS + 1]; // 0: never
+    int written[ACTORS], read[ACTORS], updated[ACTORS]; // 0: never
 };
 
 static struct world {
-    struct clock streams[STREAMS], host, events[EVENTS];
+    struct clock streams[STREAMS], host, fence, events[EVENTS];
     bool recorded[EVENTS];
     struct cell cells[BUFFERS][CELLS];
     unsigned char memory[BUFFERS][CELLS];
 } world;
 
 static void clock_join(struct clock *into, const struct clock *other) {
-    for (int i = 0; i <= STREAMS; ++i)
+    for (int i = 0; i < ACTORS; ++i)
         if (other->time[i] > into->time[i])
             into->time[i] = other->time[i];
 }
@@ -99,6 +103,7 @@ static bool is_blocking(int stream) { return stream >= BLOCKING_FIRST && stream 
 static struct clock clock_enqueued(int stream) {
     struct clock clock = world.streams[stream];
     clock_join(&clock, &world.host);
+    clock_join(&clock, &world.fence);
     if (stream == 0)
         for (int i = BLOCKING_FIRST; i <= BLOCKING_LAST; ++i)
             clock_join(&clock, &world.streams[i]);
@@ -107,11 +112,22 @@ static struct clock clock_enqueued(int stream) {
     return clock;
 }
 
+// The clock of a plain peer copy.
+static struct clock clock_fenced(void) {
+    struct clock clock = world.host;
+    clock_join(&clock, &world.fence);
+    for (int i = 0; i < STREAMS; ++i)
+        clock_join(&clock, &world.streams[i]);
+    return clock;
+}
+
 static void clock_of_sync(struct clock *host, int stream) {
     clock_join(host, &world.streams[stream]);
-    if (stream == 0)
-        for (int i = BLOCKING_FIRST; i <= BLOCKING_LAST; ++i)
-            clock_join(host, &world.streams[i]);
+    if (stream != 0)
+        return;
+    clock_join(host, &world.fence);
+    for (int i = BLOCKING_FIRST; i <= BLOCKING_LAST; ++i)
+        clock_join(host, &world.streams[i]);
 }
 
 enum access { READ, WRITE, UPDATE };
@@ -121,12 +137,12 @@ static int span_cell(const struct span *span, int i) {
 }
 static int span_size(const struct span *span) { return span->length * span->count; }
 
-// The first stream, or HOST, whose access conflicts with this one and is not in CLOCK; -1: none.
+// The first actor whose access conflicts with this one and is not in CLOCK; -1: none.
 static int conflict(const struct span *span, enum access access, const struct clock *clock,
                     int self) {
     for (int i = 0; i < span_size(span); ++i) {
         const struct cell *cell = &world.cells[span->buffer][span_cell(span, i)];
-        for (int other = 0; other <= STREAMS; ++other) {
+        for (int other = 0; other < ACTORS; ++other) {
             if (other == self)
                 continue;
             if (cell->written[other] > clock->time[other] ||
@@ -149,7 +165,7 @@ static void note_access(const struct span *span, enum access access, int self, i
 
 static bool touches(enum kind kind) { return kind <= HOST_FUNCTION; }
 static bool reads_from(enum kind kind) {
-    return kind == MIX || kind == COPY || kind == PLAIN_COPY;
+    return kind == MIX || kind == COPY || kind == PLAIN_COPY || kind == PEER_COPY;
 }
 
 static enum access access_to(const struct operation *operation) {
@@ -172,7 +188,8 @@ static void cells_change(unsigned char *const bytes[BUFFERS], const struct opera
         case ATOMIC: __atomic_fetch_add(to, operation->value, __ATOMIC_RELAXED); break;
         case MIX: *to = (unsigned char)(3 * *to + *from); break;
         case COPY:
-        case PLAIN_COPY: *to = *from; break;
+        case PLAIN_COPY:
+        case PEER_COPY: *to = *from; break;
         case FILL: *to = operation->value; break;
         default: break;
         }
@@ -211,10 +228,7 @@ static void apply_order(const struct operation *operation) {
         break;
     case STREAM_SYNC:
     case STREAM_POLL: clock_of_sync(&world.host, stream); break;
-    case DEVICE_SYNC:
-        for (int i = 0; i < STREAMS; ++i)
-            clock_join(&world.host, &world.streams[i]);
-        break;
+    case DEVICE_SYNC: world.host = clock_fenced(); break;
     default: break;
     }
 }
@@ -234,6 +248,13 @@ static void order_behind(struct base_random *random, struct program *program, in
                          int other) {
     const int event = (int)base_random_below(random, EVENTS);
     BASE_CHECK(other != HOST); // the host's own steps come before all that it enqueues
+    if (other == FENCE) { // all later work comes after it, only the host does not
+        BASE_CHECK_EQ(self, HOST);
+        other = (int)base_random_below(random, STREAMS);
+        add_order(program, (struct operation){.kind = RECORD, .stream = other, .event = event});
+        add_order(program, (struct operation){.kind = EVENT_SYNC, .event = event});
+        return;
+    }
     switch (self == HOST ? base_random_between(random, 2, 6) : base_random_below(random, 7)) {
     case 0:
     case 1:
@@ -290,7 +311,7 @@ static bool meets_by_extent_only(const struct span *span, const struct clock *cl
 
 static struct operation work_draw(struct base_random *random) {
     static const enum kind kinds[] = {ADD,  ADD,  MIX,        MIX,      ATOMIC,       ATOMIC,
-                                      COPY, FILL, PLAIN_COPY, HOST_ADD, HOST_FUNCTION};
+                                      COPY, FILL, PLAIN_COPY, HOST_ADD, HOST_FUNCTION, PEER_COPY};
     struct operation operation = {
         .kind = kinds[base_random_below(random, sizeof kinds / sizeof kinds[0])],
         .stream = (int)base_random_below(random, STREAMS),
@@ -300,15 +321,17 @@ static struct operation work_draw(struct base_random *random) {
     operation.to = span_draw(random, (int)(is_host ? base_random_between(random, PINNED_FIRST,
                                                                          BUFFERS - 1)
                                                    : base_random_below(random, BUFFERS)));
-    operation.from = operation.to;
-    if (operation.kind == PLAIN_COPY) {
+    if (operation.kind == PEER_COPY)
+        operation.to.buffer %= PINNED_FIRST;
+    if (operation.kind == PLAIN_COPY || operation.kind == PEER_COPY) {
         operation.stream = 0;
         operation.to.count = 1;
-        operation.from.count = 1;
     }
+    operation.from = operation.to;
     if (reads_from(operation.kind)) {
         do {
-            operation.from.buffer = (int)base_random_below(random, BUFFERS);
+            operation.from.buffer = (int)base_random_below(
+                random, operation.kind == PEER_COPY ? PINNED_FIRST : BUFFERS);
             const int extent = (operation.from.count - 1) * operation.from.stride +
                                operation.from.length;
             operation.from.start = (int)base_random_below(random, (uint64_t)(CELLS - extent + 1));
@@ -320,10 +343,14 @@ static struct operation work_draw(struct base_random *random) {
 // Adds what orders the operation behind all that it conflicts with, then itself.
 static void add_work(struct base_random *random, struct program *program,
                      struct operation operation) {
-    const int self = operation.kind == HOST_ADD ? HOST : operation.stream;
+    const int self = operation.kind == HOST_ADD    ? HOST
+                     : operation.kind == PEER_COPY ? FENCE
+                                                   : operation.stream;
     struct clock clock;
     for (;;) {
-        clock = self == HOST ? world.host : clock_enqueued(self);
+        clock = self == HOST    ? world.host
+                : self == FENCE ? clock_fenced()
+                                : clock_enqueued(self);
         int other = conflict(&operation.to, access_to(&operation), &clock, self);
         if (other < 0 && reads_from(operation.kind))
             other = conflict(&operation.from, READ, &clock, self);
@@ -339,6 +366,8 @@ static void add_work(struct base_random *random, struct program *program,
     clock.time[HOST] = world.host.time[HOST];
     if (self == HOST)
         world.host = clock;
+    else if (self == FENCE)
+        world.fence = clock;
     else
         world.streams[self] = clock;
     // A plain copy of which a side is on the host is complete when it returns.
@@ -460,6 +489,10 @@ static void perform(const struct operation *operation) {
         break;
     case COPY:
     case PLAIN_COPY: copy_call(operation); break;
+    case PEER_COPY:
+        error = cudaMemcpyPeer(span_pointer(&operation->to), 0, span_pointer(&operation->from), 0,
+                               (size_t)operation->to.length);
+        break;
     case FILL:
         error = operation->to.count == 1
                     ? cudaMemsetAsync(span_pointer(&operation->to), operation->value,

@@ -45,7 +45,7 @@ static void start(const char *schedule, int devices) {
 static void start_random(uint64_t seed) {
     char text[32];
     snprintf(text, sizeof text, "random:%llu", (unsigned long long)seed);
-    start(text, 1);
+    start(text, 2);
 }
 
 static void words_that_name_no_schedule_are_refused(void) {
@@ -143,6 +143,8 @@ struct pair {
     bool events;       // each operation is followed by a record
     bool warmed;       // each stream had work, and was waited for
     bool single_waits; // stream by stream, instead of the device
+    bool polls;        // queries until they succeed, stream by stream, the second one first
+    int devices;       // 2: each operation on its own; 0: one
 };
 
 static const struct pair pairs[] = {
@@ -153,13 +155,17 @@ static const struct pair pairs[] = {
     {.name = "thirty calls apart", .flags = {1, 1}, .calls_between = 30},
     {.name = "recorded", .flags = {1, 1}, .events = true},
     {.name = "warmed", .flags = {1, 1}, .events = true, .warmed = true},
+    {.name = "polled", .flags = {1, 1}, .polls = true},
+    {.name = "two devices", .flags = {0, 0}, .devices = 2},
 };
 
 static bool first_comes_first(const struct pair *pair, uint64_t seed) {
     start_random(seed);
     cudaStream_t streams[2], idle = stream_new(cudaStreamNonBlocking);
-    for (int i = 0; i < 2; ++i)
+    for (int i = 0; i < 2; ++i) {
+        BASE_CHECK_EQ(cudaSetDevice(i < pair->devices ? i : 0), cudaSuccess);
         streams[i] = stream_new(pair->flags[i]);
+    }
     for (int i = 0; i < 2 && pair->warmed; ++i)
         note_in(streams[i], "w");
     if (pair->warmed)
@@ -174,7 +180,13 @@ static bool first_comes_first(const struct pair *pair, uint64_t seed) {
     }
     for (int i = 0; i < 2 && pair->single_waits; ++i)
         BASE_CHECK_EQ(cudaStreamSynchronize(streams[i]), cudaSuccess);
-    BASE_CHECK_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    for (int i = 1; i >= 0 && pair->polls; --i)
+        while (cudaStreamQuery(streams[i]) == cudaErrorNotReady) {
+        }
+    for (int i = 1; i >= 0; --i) {
+        BASE_CHECK_EQ(cudaSetDevice(i < pair->devices ? i : 0), cudaSuccess);
+        BASE_CHECK_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    }
     BASE_CHECK_EQ(strlen(trail), 2);
     return trail[0] == 'a';
 }

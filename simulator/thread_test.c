@@ -1,5 +1,5 @@
-// Several host threads at once: each with its own memory, stream and events, and all on one stream.
-// Meant to be run under the thread sanitizer too.
+// Several host threads at once, under every schedule: each with its own memory, stream and events,
+// and all on one stream. Meant to be run under the thread sanitizer too.
 #include "base/check.h"
 #include "base/random.h"
 #include "base/thread.h"
@@ -68,15 +68,17 @@ static void run(void (*body)(void *argument), struct worker *workers) {
         base_thread_join(&threads[i]);
 }
 
-static void start(void) {
+static void start(const char *schedule) {
+    base_check_context("%s", schedule);
+    BASE_CHECK_EQ(sim_schedule(schedule), BASE_OK);
     BASE_CHECK_EQ(sim_configure(&(struct sim_options){.capacity_bytes = 256 << 20}), BASE_OK);
     BASE_CHECK_EQ(cudaStreamCreateWithFlags(&shared, cudaStreamNonBlocking), cudaSuccess);
     BASE_CHECK_EQ(cudaEventCreateWithFlags(&handed_over, cudaEventDisableTiming), cudaSuccess);
 }
 
-static void threads_on_their_own_streams_do_not_disturb_each_other(void) {
+static void threads_on_their_own_streams_do_not_disturb_each_other(const char *schedule) {
     struct worker workers[THREADS];
-    start();
+    start(schedule);
     run(own_work, workers);
     BASE_CHECK_EQ(sim_used_bytes(0), 0);
 }
@@ -95,9 +97,9 @@ static void shared_work(void *argument) {
     }
 }
 
-static void one_stream_runs_the_work_of_all_threads_in_order(bool held) {
+static void one_stream_runs_the_work_of_all_threads_in_order(const char *schedule, bool held) {
     struct worker workers[THREADS];
-    start();
+    start(schedule);
     shared_counter = 0;
     sim_stream_hold(shared, held);
     run(shared_work, workers);
@@ -120,7 +122,7 @@ static void per_thread_work(void *argument) {
 
 static void a_threads_stream_ends_with_it(void) {
     struct base_thread thread;
-    start();
+    start("eager");
     base_thread_start(&thread, per_thread_work, NULL);
     base_thread_join(&thread);
     BASE_CHECK_EQ(per_thread_counter, 1);
@@ -129,9 +131,13 @@ static void a_threads_stream_ends_with_it(void) {
 }
 
 int main(void) {
-    threads_on_their_own_streams_do_not_disturb_each_other();
-    one_stream_runs_the_work_of_all_threads_in_order(false);
-    one_stream_runs_the_work_of_all_threads_in_order(true);
+    static const char *const schedules[] = {"eager",    "lazy",     "timed",   "random:1",
+                                            "random:2", "random:3", "random:4"};
+    for (size_t i = 0; i < sizeof schedules / sizeof schedules[0]; ++i) {
+        threads_on_their_own_streams_do_not_disturb_each_other(schedules[i]);
+        one_stream_runs_the_work_of_all_threads_in_order(schedules[i], false);
+        one_stream_runs_the_work_of_all_threads_in_order(schedules[i], true);
+    }
     a_threads_stream_ends_with_it();
     return 0;
 }
