@@ -220,8 +220,8 @@ static void pointers_that_are_none_are_refused_by_name(void) {
     allocator_destroy(allocator);
 }
 
-// A recording may put segments anywhere on 512 bytes: two small ones then share a window of the page
-// table. Nor need addresses end at 48 bits.
+// A recording may put segments anywhere on 512 bytes: two small ones then share a window of the
+// page table. Nor need addresses end at 48 bits.
 static void segments_may_begin_anywhere(uint64_t first) {
     struct allocator *const allocator = testing_create("", 8 * BASE_GIB);
     base_check_context("first segment at %#llx", (unsigned long long)first);

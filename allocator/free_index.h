@@ -56,12 +56,14 @@ static inline bool cca__block_less(const struct cca__block *a, const struct cca_
     return a->address < b->address;
 }
 
+// The bins of the large pool: below 64 KiB one a size, above 64 an octave. Without a branch,
+// which a program that mixes the pools would make unpredictable.
 static inline uint32_t cca__bin_of(const struct cca__free_index *index, uint64_t size) {
     const uint64_t units = size >> 9;
-    if (index->is_small) return (uint32_t)units - 1;
-    if (units < 64) return (uint32_t)units;
-    const unsigned octave = 63u - (unsigned)__builtin_clzll(units) - 6;
-    return (octave + 1) * 64 + (uint32_t)((units >> octave) & 63);
+    const unsigned octave = 57u - (unsigned)__builtin_clzll(units | 64);
+    const uint32_t large = octave * 64 + (uint32_t)(units >> octave);
+    const uint32_t is_small = 0u - (uint32_t)index->is_small; // all bits or none
+    return (((uint32_t)units - 1) & is_small) | (large & ~is_small);
 }
 
 static inline void cca__free_index_insert(struct cca__free_index *index, struct cca__block *blocks,

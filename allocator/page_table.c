@@ -1,6 +1,6 @@
-// See page_table.h. Directories and leaves live as long as their segment. A directory's entries only
-// ever name leaves and a leaf's only blocks, in arenas of their own, so that a lookup with a stale
-// pointer stays inside the arenas whatever it meets.
+// See page_table.h. Directories and leaves live as long as their segment. A directory's entries
+// only ever name leaves and a leaf's only blocks, in arenas of their own, so that a lookup with a
+// stale pointer stays inside the arenas whatever it meets.
 #include "allocator/page_table.h"
 
 #include <stdlib.h>

@@ -1,12 +1,13 @@
 // From a pointer to its block, without a hash and without a lock.
 //
-// One flat table has a 4-byte entry a MiB of address space; it lies in 1 GiB of reserved addresses,
-// of which a page becomes memory for each GiB that segments are in. A block that was handed out from
-// the large pool exceeds 1 MiB, so at most one starts in each window and the entry is its number. A
-// small segment lies in windows of its own: their entry names a *directory*, which has a *leaf* of
-// 64 entries for each 32 KiB in which a block was handed out. Small segments that do not begin at a
-// whole MiB (only an exact replay makes one) share windows, and addresses may have more than 48
-// bits: such blocks are *strays*, kept in a hash table instead.
+// One flat table has a 4-byte entry a MiB of address space; it lies in 1 GiB of reserved
+// addresses, of which a page becomes memory for each GiB that segments are in. A block that was
+// handed out from the large pool exceeds 1 MiB, so at most one starts in each window and the
+// entry is its number. A small segment lies in windows of its own: their entry names a
+// *directory*, which has a *leaf* of 64 entries for each 32 KiB in which a block was handed out.
+// Small segments that do not begin at a whole MiB (only an exact replay makes one) share windows,
+// and addresses may have more than 48 bits: such blocks are *strays*, kept in a hash table
+// instead.
 //
 // Entries are written when a block is handed out and not cleared when it is freed: what a lookup
 // finds is a hint, and the caller compares the block's address and state under the lock of its
