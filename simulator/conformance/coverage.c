@@ -1,0 +1,290 @@
+// See coverage.h. What the headers declare, and which case makes which call, calls.py has read from
+// the sources (calls.inc); here are the calls that the contract speaks of, and why one is not there.
+#include "simulator/conformance/coverage.h"
+
+#include "simulator/conformance/conformance.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+// So many cases of a call are named; of others the number.
+#define NAMED_COUNT_MAX 4
+
+static const char *const declared[] = {
+#define CALL_DECLARED(call) call,
+#define CALL_USED(function, call)
+#include "simulator/conformance/calls.inc"
+#undef CALL_DECLARED
+#undef CALL_USED
+};
+
+static const struct use {
+    const char *function, *call;
+} uses[] = {
+#define CALL_DECLARED(call)
+#define CALL_USED(function, call) {function, call},
+#include "simulator/conformance/calls.inc"
+#undef CALL_DECLARED
+#undef CALL_USED
+};
+
+#define DECLARED_COUNT (sizeof declared / sizeof declared[0])
+#define USE_COUNT      (sizeof uses / sizeof uses[0])
+
+#define GRAPHS  "capture and graphs are not simulated yet"
+#define REFUSED "refused"
+#define MANAGED REFUSED ", 801: managed memory is not simulated"
+#define IPC     "one process only"
+#define KERNELS "code of nvcc is not run: sim_launch takes a function"
+#define BLAS    "cuBLAS is not simulated yet"
+#define SIMPLE  "not needed so far"
+
+// The calls of the contract by area; without a reason a call is there.
+static const struct area {
+    const char *title;
+    const struct wanted {
+        const char *call, *reason; // why it is not there, as long as it is not; or REFUSED
+    } calls[48];
+} areas[] = {
+    {"Devices",
+     {{"cudaGetDeviceCount", NULL},
+      {"cudaGetDevice", NULL},
+      {"cudaSetDevice", NULL},
+      {"cudaInitDevice", SIMPLE},
+      {"cudaGetDeviceProperties", NULL},
+      {"cudaDeviceGetAttribute", NULL},
+      {"cudaDeviceSynchronize", NULL},
+      {"cudaDeviceReset", SIMPLE},
+      {"cudaDeviceGetStreamPriorityRange", NULL},
+      {"cudaDeviceCanAccessPeer", NULL},
+      {"cudaDeviceEnablePeerAccess", NULL},
+      {"cudaDeviceDisablePeerAccess", NULL},
+      {"cudaDriverGetVersion", NULL},
+      {"cudaRuntimeGetVersion", NULL},
+      {"cudaGetDriverEntryPoint", SIMPLE},
+      {"cudaGetDriverEntryPointByVersion", SIMPLE}}},
+    {"Errors",
+     {{"cudaGetLastError", NULL},
+      {"cudaPeekAtLastError", NULL},
+      {"cudaGetErrorName", NULL},
+      {"cudaGetErrorString", NULL}}},
+    {"Memory",
+     {{"cudaMalloc", NULL},
+      {"cudaFree", NULL},
+      {"cudaMemGetInfo", NULL},
+      {"cudaMallocManaged", MANAGED},
+      {"cudaMemAdvise", MANAGED},
+      {"cudaMemPrefetchAsync", MANAGED},
+      {"cudaMallocHost", NULL},
+      {"cudaHostAlloc", NULL},
+      {"cudaFreeHost", NULL},
+      {"cudaHostRegister", SIMPLE},
+      {"cudaHostUnregister", SIMPLE},
+      {"cudaHostGetDevicePointer", SIMPLE},
+      {"cudaPointerGetAttributes", NULL},
+      {"cudaMemcpy", NULL},
+      {"cudaMemcpyAsync", NULL},
+      {"cudaMemcpy2D", NULL},
+      {"cudaMemcpy2DAsync", NULL},
+      {"cudaMemcpyPeer", NULL},
+      {"cudaMemcpyPeerAsync", NULL},
+      {"cudaMemset", NULL},
+      {"cudaMemsetAsync", NULL},
+      {"cudaMemset2D", NULL},
+      {"cudaMemset2DAsync", NULL},
+      {"cudaIpcGetMemHandle", IPC},
+      {"cudaIpcOpenMemHandle", IPC},
+      {"cudaIpcCloseMemHandle", IPC}}},
+    {"Stream-ordered memory",
+     {{"cudaMallocAsync", SIMPLE},
+      {"cudaFreeAsync", SIMPLE},
+      {"cudaMallocFromPoolAsync", SIMPLE},
+      {"cudaDeviceGetDefaultMemPool", SIMPLE},
+      {"cudaDeviceGetMemPool", SIMPLE},
+      {"cudaDeviceSetMemPool", SIMPLE},
+      {"cudaMemPoolCreate", SIMPLE},
+      {"cudaMemPoolDestroy", SIMPLE},
+      {"cudaMemPoolSetAttribute", SIMPLE},
+      {"cudaMemPoolGetAttribute", SIMPLE},
+      {"cudaMemPoolTrimTo", SIMPLE},
+      {"cudaMemPoolSetAccess", SIMPLE},
+      {"cudaMemPoolGetAccess", SIMPLE}}},
+    {"Streams",
+     {{"cudaStreamCreate", NULL},
+      {"cudaStreamCreateWithFlags", NULL},
+      {"cudaStreamCreateWithPriority", NULL},
+      {"cudaStreamDestroy", NULL},
+      {"cudaStreamSynchronize", NULL},
+      {"cudaStreamQuery", NULL},
+      {"cudaStreamWaitEvent", NULL},
+      {"cudaStreamGetFlags", NULL},
+      {"cudaStreamGetPriority", NULL},
+      {"cudaStreamGetDevice", NULL},
+      {"cudaStreamAddCallback", NULL},
+      {"cudaLaunchHostFunc", NULL},
+      {"cudaStreamAttachMemAsync", MANAGED},
+      {"cudaLaunchKernel", KERNELS}}},
+    {"Events",
+     {{"cudaEventCreate", NULL},
+      {"cudaEventCreateWithFlags", NULL},
+      {"cudaEventDestroy", NULL},
+      {"cudaEventRecord", NULL},
+      {"cudaEventRecordWithFlags", GRAPHS},
+      {"cudaEventQuery", NULL},
+      {"cudaEventSynchronize", NULL},
+      {"cudaEventElapsedTime", NULL},
+      {"cudaIpcGetEventHandle", IPC},
+      {"cudaIpcOpenEventHandle", IPC}}},
+    {"Capture and graphs",
+     {{"cudaStreamIsCapturing", NULL},
+      {"cudaThreadExchangeStreamCaptureMode", NULL},
+      {"cudaStreamBeginCapture", GRAPHS},
+      {"cudaStreamBeginCaptureToGraph", GRAPHS},
+      {"cudaStreamEndCapture", GRAPHS},
+      {"cudaStreamGetCaptureInfo", GRAPHS},
+      {"cudaStreamUpdateCaptureDependencies", GRAPHS},
+      {"cudaGraphCreate", GRAPHS},
+      {"cudaGraphDestroy", GRAPHS},
+      {"cudaGraphClone", GRAPHS},
+      {"cudaGraphAddNode", GRAPHS},
+      {"cudaGraphAddEmptyNode", GRAPHS},
+      {"cudaGraphAddDependencies", GRAPHS},
+      {"cudaGraphRemoveDependencies", GRAPHS},
+      {"cudaGraphGetNodes", GRAPHS},
+      {"cudaGraphGetRootNodes", GRAPHS},
+      {"cudaGraphGetEdges", GRAPHS},
+      {"cudaGraphNodeGetDependencies", GRAPHS},
+      {"cudaGraphNodeGetDependentNodes", GRAPHS},
+      {"cudaGraphInstantiate", GRAPHS},
+      {"cudaGraphLaunch", GRAPHS},
+      {"cudaGraphUpload", GRAPHS},
+      {"cudaGraphExecUpdate", GRAPHS},
+      {"cudaGraphExecDestroy", GRAPHS},
+      {"cudaGraphDebugDotPrint", GRAPHS},
+      {"cudaDeviceGraphMemTrim", GRAPHS}}},
+    {"Driver",
+     {{"cuInit", SIMPLE},
+      {"cuDriverGetVersion", SIMPLE},
+      {"cuDeviceGet", SIMPLE},
+      {"cuDeviceGetCount", SIMPLE},
+      {"cuDeviceGetAttribute", SIMPLE},
+      {"cuDevicePrimaryCtxGetState", SIMPLE},
+      {"cuCtxGetCurrent", SIMPLE},
+      {"cuCtxSetCurrent", SIMPLE},
+      {"cuCtxPushCurrent", SIMPLE},
+      {"cuCtxPopCurrent", SIMPLE},
+      {"cuGetErrorString", SIMPLE},
+      {"cuGetErrorName", SIMPLE},
+      {"cuGetProcAddress", SIMPLE},
+      {"cuMemGetAllocationGranularity", SIMPLE},
+      {"cuMemAddressReserve", SIMPLE},
+      {"cuMemAddressFree", SIMPLE},
+      {"cuMemCreate", SIMPLE},
+      {"cuMemRelease", SIMPLE},
+      {"cuMemMap", SIMPLE},
+      {"cuMemUnmap", SIMPLE},
+      {"cuMemSetAccess", SIMPLE},
+      {"cuMemGetAccess", SIMPLE},
+      {"cuMemRetainAllocationHandle", SIMPLE},
+      {"cuMemExportToShareableHandle", SIMPLE},
+      {"cuMemImportFromShareableHandle", SIMPLE},
+      {"cuMemsetD32Async", SIMPLE},
+      {"cuStreamWriteValue32", SIMPLE},
+      {"cuStreamWriteValue64", SIMPLE},
+      {"cuMulticastCreate", "multicast objects are not simulated"},
+      {"cuGreenCtxCreate", "green contexts are not simulated"}}},
+    {"cuBLAS",
+     {{"cublasCreate", BLAS},
+      {"cublasDestroy", BLAS},
+      {"cublasSetStream", BLAS},
+      {"cublasSetWorkspace", BLAS},
+      {"cublasSetMathMode", BLAS},
+      {"cublasGemmEx", BLAS},
+      {"cublasGemmStridedBatchedEx", BLAS}}},
+};
+#define AREA_COUNT (sizeof areas / sizeof areas[0])
+
+static bool is_declared(const char *call) {
+    for (size_t i = 0; i < DECLARED_COUNT; ++i)
+        if (strcmp(declared[i], call) == 0)
+            return true;
+    return false;
+}
+
+static bool is_wanted(const char *call) {
+    for (size_t i = 0; i < AREA_COUNT; ++i)
+        for (const struct wanted *wanted = areas[i].calls; wanted->call != NULL; ++wanted)
+            if (strcmp(wanted->call, call) == 0)
+                return true;
+    return false;
+}
+
+static bool uses_call(const struct conformance_case *one, const char *call) {
+    for (size_t i = 0; i < USE_COUNT; ++i)
+        if (strcmp(uses[i].function, one->function) == 0 && strcmp(uses[i].call, call) == 0)
+            return true;
+    return false;
+}
+
+static void print_cases(FILE *output, const char *call) {
+    int count = 0;
+    for (const struct conformance_group *group = conformance_groups; group->title != NULL; ++group)
+        for (const struct conformance_case *one = group->cases; one->name != NULL; ++one)
+            if (uses_call(one, call) && count++ < NAMED_COUNT_MAX)
+                fprintf(output, "%s%s", count > 1 ? ", " : "", one->name);
+    if (count > NAMED_COUNT_MAX)
+        fprintf(output, " and %d more", count - NAMED_COUNT_MAX);
+}
+
+static void print_call(FILE *output, const struct wanted *wanted) {
+    if (!is_declared(wanted->call)) {
+        fprintf(output, "| %s | no: %s | |\n", wanted->call,
+                wanted->reason == NULL ? SIMPLE : wanted->reason);
+        return;
+    }
+    const bool refused =
+        wanted->reason != NULL && strncmp(wanted->reason, REFUSED, strlen(REFUSED)) == 0;
+    fprintf(output, "| %s | %s | ", wanted->call, refused ? wanted->reason : "yes");
+    print_cases(output, wanted->call);
+    fprintf(output, " |\n");
+}
+
+static void print_calls(FILE *output) {
+    for (size_t i = 0; i < AREA_COUNT; ++i) {
+        fprintf(output, "\n### %s\n\n| call | simulated | cases |\n|---|---|---|\n", areas[i].title);
+        for (const struct wanted *wanted = areas[i].calls; wanted->call != NULL; ++wanted)
+            print_call(output, wanted);
+    }
+    fprintf(output, "\n### Besides\n\n| call | simulated | cases |\n|---|---|---|\n");
+    for (size_t i = 0; i < DECLARED_COUNT; ++i)
+        if (!is_wanted(declared[i]))
+            print_call(output, &(struct wanted){.call = declared[i]});
+}
+
+static void print_rules(FILE *output) {
+    for (const struct conformance_group *group = conformance_groups; group->title != NULL; ++group) {
+        fprintf(output, "\n### %s\n\n| case | rule | answer |\n|---|---|---|\n", group->title);
+        for (const struct conformance_case *one = group->cases; one->name != NULL; ++one)
+            fprintf(output, "| %s%s | %s | %s%s%s |\n", one->name,
+                    one->status == CONFORMANCE_UNVERIFIED ? " (?)" : "", one->rule, one->expected,
+                    one->also != NULL ? "; also " : "", one->also != NULL ? one->also : "");
+    }
+}
+
+void conformance_coverage_print(FILE *output) {
+    fprintf(output,
+            "# CUDA calls that the simulator answers\n\n"
+            "Made by `bazel run //simulator:conformance -- --coverage`: edit the cases, not this "
+            "file.\n\n"
+            "## Calls\n\n"
+            "The calls of the contract, and the cases that make them. A call that is not simulated "
+            "is not declared either: a\nprogram that makes it does not compile, instead of being "
+            "answered wrongly.\n");
+    print_calls(output);
+    fprintf(output, "\n## Rules\n\n"
+                    "Each rule of the contract that has a case, with the simulator's answer and "
+                    "any other that the contract allows. (?)\nmarks what no document and no report "
+                    "of hardware says: there the simulator's answer is a guess, which\n"
+                    "`bazel run --config=cuda //simulator:conformance` holds against a GPU.\n");
+    print_rules(output);
+}
