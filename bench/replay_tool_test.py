@@ -214,7 +214,7 @@ class Replay(unittest.TestCase):
     def test_interrupt_keeps_what_is_complete(self):
         # Enough work for seconds; the first ranking tells when to stop it.
         process = subprocess.Popen(
-            [TOOL, "--out", self.out] + [TRACE] * 200,
+            [TOOL, "--rounds", "3", "--out", self.out] + [TRACE] * 200,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
         process.stdout.readline()
