@@ -81,8 +81,11 @@ static void misuse_of(const void *pointer, const char *format, ...) {
 }
 
 void sim__misuse_handle(const char *what, uint64_t handle, bool was_one) {
-    sim__misuse(was_one ? "0x%" PRIx64 " is a %s that was destroyed" : "0x%" PRIx64 " is no %s",
-                handle, what);
+    if (was_one)
+        sim__misuse("0x%" PRIx64 " is %s %s that was destroyed", handle,
+                    what[0] == 'e' ? "an" : "a", what);
+    else
+        sim__misuse("0x%" PRIx64 " is no %s", handle, what);
 }
 
 // --- What an address is ---
@@ -156,11 +159,29 @@ void sim__misuse_pointer(const void *pointer) {
     misuse_of(pointer, "%s", text);
 }
 
+// Why work of DEVICE cannot have it, as the rest of the sentence.
+static const char *reason(int device, const void *pointer, enum sim__access access) {
+    const struct sim__segment *segment = sim__segment_at(pointer);
+    const struct sim__host_range *host = sim__host_range_at(pointer);
+    if (host != NULL)
+        return ", which is too short";
+    if (segment == NULL || segment->freed)
+        return "";
+    const uint32_t rights = access == SIM__ACCESS_WRITE ? segment->writers : segment->readers;
+    if (segment->kind == SIM__SEGMENT_MALLOC)
+        return segment->device == device ? ", which is too short"
+                                         : ", which is too short or no peer's";
+    if (device != SIM__ANY_DEVICE && (rights >> device & 1) == 0)
+        return access == SIM__ACCESS_WRITE ? ", which it may not write" : ", which it may not read";
+    return ", which is too short";
+}
+
 void sim__misuse_range(int device, const void *pointer, uint64_t size, enum sim__access access) {
     char text[200];
     describe(pointer, text, sizeof text);
-    sim__misuse("device %d is to %s %" PRIu64 " bytes at %p, %s", device,
-                access == SIM__ACCESS_WRITE ? "write" : "read", size, pointer, text);
+    sim__misuse("device %d is to %s %" PRIu64 " bytes at %p, %s%s", device,
+                access == SIM__ACCESS_WRITE ? "write" : "read", size, pointer, text,
+                reason(device, pointer, access));
 }
 
 // --- Pending work ---

@@ -2,11 +2,10 @@
 // multiples of 512 bytes, the lowest place that is large enough first. What a free leaves merges
 // with its neighbours in the same state.
 //
-// A request looks for memory that its own stream freed, for memory that is anybody's, for memory of
-// a stream that it comes after, for memory whose free has run; then the pool grows; and only if the
-// device has nothing left, it waits in its stream for the free of another one. So a program gets
-// the same addresses whether or not other streams have caught up, as long as the device has memory,
-// unless it asked for opportunistic reuse.
+// A request looks for memory that its own stream freed, for memory of a stream that it comes after,
+// for memory whose free has run, and for memory that is anybody's; then the pool grows; and only if
+// the device has nothing left, it waits in its stream for the free of another one. What was in use
+// last is used first, so that a program that uses it still is found out.
 #include "simulator/pool.h"
 
 #include "base/size.h"
@@ -271,14 +270,14 @@ static bool find_place(struct sim__pool *pool, struct sim__stream *stream, uint6
     struct sim__freed *own = freed_of(pool, stream);
     if (own != NULL && find_freed(own, size, UINT64_MAX, place))
         return true;
-    if (find_anybodys(pool, size, place))
-        return true;
     if (sim__planted(SIM__PLANT_POOL_REUSE) &&
         find_others(pool, stream, size, reached_by_waiting, place))
         return true;
     if (pool->follow_events && find_others(pool, stream, size, reached_by_order, place))
         return true;
     if (pool->opportunistic && find_others(pool, stream, size, reached_by_now, place))
+        return true;
+    if (find_anybodys(pool, size, place))
         return true;
     if (grow(pool, size) || grow_at_cost(pool, size))
         return find_anybodys(pool, size, place);
