@@ -109,5 +109,5 @@ enum base_status trace__snapshot_fault_status(const struct snapshot *snapshot,
     }
     // The values of the outermost dict have no place of their own.
     if (fault->offset == 0) return base_status_set(BASE_FORMAT, "%s", what);
-    return base_status_set(BASE_FORMAT, "(ends at byte %" PRIu64 "): %s", fault->offset, what);
+    return base_status_set(BASE_FORMAT, "ending at byte %" PRIu64 ": %s", fault->offset, what);
 }

@@ -254,7 +254,7 @@ static void check_event_refused(void (*add)(struct pickle_test *test), const cha
     event(&test, 2048);
     PICKLE_TEST_ADD(&test, "ee");
     end_top(&test);
-    check_refused(&test, "device 1, event 2: (ends at byte ", part);
+    check_refused(&test, "device 1, event 2: ending at byte ", part);
 }
 
 static void add_negative_size(struct pickle_test *test) {
@@ -366,7 +366,7 @@ static void check_segment_refused(const char *key, int64_t number, const char *p
     end_dict(&test);
     PICKLE_TEST_ADD(&test, "e");
     end_top(&test);
-    check_refused(&test, "segment 1: (ends at byte ", part);
+    check_refused(&test, "segment 1: ending at byte ", part);
 }
 
 static void faults_of_segments_are_named_with_their_number(void) {
@@ -389,7 +389,7 @@ static void faults_of_segments_are_named_with_their_number(void) {
     block(&test, 512, "asleep");
     PICKLE_TEST_ADD(&test, "eue");
     end_top(&test);
-    check_refused(&test, "segment 0: block 1: (ends at byte ",
+    check_refused(&test, "segment 0: block 1: ending at byte ",
                   "'state' is 'asleep'; due is one of inactive");
 }
 
