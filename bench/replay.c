@@ -161,16 +161,13 @@ static enum base_status observe_or_skip(struct work *work, const struct base_con
 
 static enum base_status observe_all(struct work *work) {
     const struct job *job = work->job;
-    const struct bench_replay_limits limits =
-        bench_replay_limits_of(work->trace, job->common.capacity, fraction);
     const struct base_config recorded = {
         .name = BENCH_REPLAY_RECORDED_NAME,
         .text = work->trace->settings.config != NULL ? work->trace->settings.config : ""};
     bool has_recorded = false;
     for (int i = 0; i < job->config_count; i++)
-        has_recorded |=
-            bench_replay_config_is_recorded(work->trace, job->configs[i].text, &limits) ||
-            strcmp(job->configs[i].name, recorded.name) == 0;
+        has_recorded |= strcmp(job->configs[i].text, recorded.text) == 0 ||
+                        strcmp(job->configs[i].name, recorded.name) == 0;
     enum base_status status = has_recorded ? BASE_OK : observe_or_skip(work, &recorded);
     for (int i = 0; i < job->config_count && status == BASE_OK; i++)
         status = observe_or_skip(work, &job->configs[i]);

@@ -127,6 +127,9 @@ class Replay(unittest.TestCase):
         run = next(run for run in runs if run["config_name"] == "d")
         self.assertIn("CUDA out of memory", run["out_of_memory"]["message"])
         self.assertLessEqual(max(run["series"]["reserved_bytes"]), 100 * MIB)
+        # It is that of the recording as well, which is not run twice, and no longer as recorded.
+        self.assertEqual([run["config_name"] for run in runs], ["d"])
+        self.assertFalse(run["recorded"])
 
     def test_text_is_of_terminal_width_and_aligned(self):
         result = self.run_tool(TRACE, TRACE)
