@@ -59,13 +59,18 @@ def job(run, argv, tools=None):
         if options.capacity:
             replay += ["--capacity", options.capacity]
         # The replays come first: they are the ones that can refuse an option.
-        runner.step(1, 4, f"replay of {len(tools.traces)} bundled traces under allocator settings")
+        simulated = os.path.exists(tools.simulator)
+        count = 5 if simulated else 4
+        runner.step(1, count, f"replay of {len(tools.traces)} bundled traces under allocator settings")
         run.run(replay + tools.traces)
-        runner.step(2, 4, "host cost of an allocation and its free")
+        runner.step(2, count, "host cost of an allocation and its free")
         run.run([tools.host_cost] + shared)
-        runner.step(3, 4, f"replay speed over {SPEED_EVENT_COUNT:,} allocations and frees")
+        runner.step(3, count, f"replay speed over {SPEED_EVENT_COUNT:,} allocations and frees")
         measure_replay_speed(run, tools, shared, options.seed)
-        runner.step(4, 4, "report")
+        if simulated:
+            runner.step(4, count, "host cost of the simulated device")
+            run.run([tools.simulator] + shared)
+        runner.step(count, count, "report")
 
     runner.measure(run, tools, options.out, options.quick, steps, summary.all_lines)
 

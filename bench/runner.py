@@ -47,6 +47,7 @@ class Tools:
         self.host_cost = os.path.join(root, "bench/host_cost")
         self.replay = os.path.join(root, "bench/replay_tool")
         self.replay_speed = os.path.join(root, "bench/replay_speed_tool")
+        self.simulator = os.path.join(root, "bench/simulator")  # absent with --config=cuda
         self.make = os.path.join(root, "trace/make")
         self.page = os.path.join(root, "reports/page")
         self.traces = sorted(glob.glob(os.path.join(root, "trace/**/*.tmt"), recursive=True))

@@ -63,6 +63,9 @@ class Programs(unittest.TestCase):
         self.install("bench/replay_tool", self.write("replay.json"))
         self.install("bench/host_cost", self.write("host_cost.json"))
         self.install("bench/replay_speed_tool", self.write("replay_speed.json"))
+        with open(os.path.join(self.root, "made", "simulator.json"), "w", encoding="utf-8") as file:
+            file.write("{}")  # no report reads it
+        self.install("bench/simulator", self.write("simulator.json"))
         self.install("trace/make", MAKE)
         self.install("reports/page", PAGE)
         self.install("trace/bundled/b.tmt", "")
@@ -111,7 +114,8 @@ class Programs(unittest.TestCase):
         self.assertEqual((status, errors), (0, ""))
         files = sorted(os.listdir(self.out))
         self.assertEqual(
-            files, ["host_cost.json", "index.html", "replay.json", "replay_speed.json"]
+            files,
+            ["host_cost.json", "index.html", "replay.json", "replay_speed.json", "simulator.json"],
         )
         self.assertEqual(self.page(), "--quick")
         paths = f"Page:    {self.out}/index.html\nResults: {self.out}\n"
@@ -124,6 +128,7 @@ class Programs(unittest.TestCase):
         self.assertEqual([os.path.basename(trace) for trace in replay[-2:]], ["a.tmt", "b.tmt"])
         host_cost = self.arguments_of("host_cost.json")
         self.assertEqual(host_cost, ["--out", self.out, "--seed", "9", "--quick"])
+        self.assertEqual(self.arguments_of("simulator.json"), host_cost)
         speed = self.arguments_of("replay_speed.json")
         self.assertEqual(speed[:-1], host_cost)
         self.assertEqual(os.path.basename(speed[-1]), "made_1000000.tmt")
@@ -223,7 +228,8 @@ class Programs(unittest.TestCase):
         self.assertEqual(status, 130)
         self.assertNotIn("Traceback", errors)
         self.assertEqual(
-            sorted(os.listdir(self.out)), ["host_cost.json", "replay.json", "replay_speed.json"]
+            sorted(os.listdir(self.out)),
+            ["host_cost.json", "replay.json", "replay_speed.json", "simulator.json"],
         )
 
     def test_what_the_page_says_when_it_fails_is_shown(self):

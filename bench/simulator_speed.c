@@ -75,8 +75,10 @@ static void empty_kernel(const void *argument) { (void)argument; }
 static void machine_start(const struct speed_case *measured, int stream_count,
                           enum sim_numerics numerics) {
     char schedule[40];
-    snprintf(schedule, sizeof schedule, strcmp(measured->schedule, "random") == 0 ? "%s:%" PRIu64 : "%s",
-             measured->schedule, seed);
+    if (strcmp(measured->schedule, "random") == 0)
+        snprintf(schedule, sizeof schedule, "random:%" PRIu64, seed);
+    else
+        snprintf(schedule, sizeof schedule, "%s", measured->schedule);
     BASE_CHECK_EQ(sim_schedule(schedule), BASE_OK);
     BASE_CHECK_EQ(
         sim_configure(&(struct sim_options){.capacity_bytes = 1 << 30, .numerics = numerics}),
@@ -253,7 +255,8 @@ static void cases_make(void) {
     case_add(GROUP_CALL, "eager", "stream_wait", 0, measure_wait)->limit = 4;
     case_add(GROUP_CALL, "eager", "launch", 0, measure_launch)->limit = 10;
     for (int i = 0; i < 4; i++) {
-        struct speed_case *added = case_add(GROUP_SPEED, schedules[i], schedules[i], 0, measure_mixed);
+        struct speed_case *added =
+            case_add(GROUP_SPEED, schedules[i], schedules[i], 0, measure_mixed);
         added->limit = i == 1 || i == 2 ? 2e6 : 0;
         added->per_batch = MIXED_SYNC_EVERY;
     }
@@ -333,6 +336,17 @@ static double exponent(const struct bench_results *results, enum group group, co
     return above / below;
 }
 
+// Iterations of different cases hold different numbers of operations.
+static void operations_note(struct bench_results *results, int rounds) {
+    for (size_t i = 0; i < case_count; i++) {
+        const size_t index = bench_results_find(results, cases[i].name);
+        if (index == SIZE_MAX) continue;
+        bench_results_counter(results, index, "operations", (double)cases[i].per_batch);
+        bench_results_counter(results, index, "ns_per_operation",
+                              fastest_ns(results, &cases[i], rounds));
+    }
+}
+
 static const char *verdict(bool reached) { return reached ? "within" : "MISSED"; }
 
 static void print_calls(struct bench_results *results, int rounds) {
@@ -346,13 +360,14 @@ static void print_calls(struct bench_results *results, int rounds) {
             printf("  %5.2fx  (at most %.0fx: %s)", times, cases[i].limit,
                    verdict(times <= cases[i].limit));
         printf("\n");
-        bench_results_counter(results, bench_results_find(results, cases[i].name), "x_mutex", times);
+        const size_t index = bench_results_find(results, cases[i].name);
+        bench_results_counter(results, index, "x_mutex", times);
     }
 }
 
 static void print_speed(struct bench_results *results, int rounds) {
-    printf("Two kernels, a record and a wait in turn, %d streams, a wait every %d:\n", MIXED_STREAMS,
-           MIXED_SYNC_EVERY);
+    printf("Two kernels, a record and a wait in turn, %d streams, a wait every %d:\n",
+           MIXED_STREAMS, MIXED_SYNC_EVERY);
     for (size_t i = 0; i < case_count; i++) {
         if (cases[i].group != GROUP_SPEED || isnan(ns_of(results, &cases[i], 0))) continue;
         const double per_second = 1e9 / fastest_ns(results, &cases[i], rounds);
@@ -446,6 +461,7 @@ static enum base_status measure_all(const struct base_common *common,
     };
     enum base_status status = bench_run(&run, results);
     if (status != BASE_OK || smoke) return status;
+    operations_note(*results, run.rounds);
     print_calls(*results, run.rounds);
     print_speed(*results, run.rounds);
     print_growth(*results, GROUP_STREAMS, "streams", run.rounds);
