@@ -1,5 +1,5 @@
-// A fault plan: which CUDA calls fail, or take longer, and when. A text file, one rule a line; words
-// are separated by blanks, "#" starts a comment.
+// A fault plan: which CUDA calls fail, or take longer, and when. A text file, one rule a line;
+// words are separated by blanks, "#" starts a comment.
 //
 //     CALL WHEN EFFECT [TIMES]
 //
@@ -22,8 +22,8 @@
 //             stall T    what the call enqueues starts T later (virtual time)
 //     TIMES   once, times K, always; without it "at" strikes once, the others always
 //
-// Rules are looked at in order; all that match strike, and the first error counts. A rule counts the
-// calls of its kind from the start of the machine; sim_configure and sim_reset begin anew.
+// Rules are looked at in order; all that match strike, and the first error counts. A rule counts
+// the calls of its kind from the start of the machine; sim_configure and sim_reset begin anew.
 #include "simulator/fault.h"
 
 #include "base/file.h"
@@ -33,6 +33,7 @@
 #include "simulator/cost.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,8 +138,9 @@ static enum base_status call_parse(const char *word, int *call) {
         return BASE_OK;
     char names[2048] = "any";
     for (int i = 0; i < SIM_CALL_KIND_COUNT; ++i) {
-        strncat(names, i + 1 < SIM_CALL_KIND_COUNT ? ", " : " or ", sizeof names - strlen(names) - 1);
-        strncat(names, sim_call_name((enum sim_call)i), sizeof names - strlen(names) - 1);
+        const size_t length = strlen(names);
+        snprintf(names + length, sizeof names - length, "%s%s",
+                 i + 1 < SIM_CALL_KIND_COUNT ? ", " : " or ", sim_call_name((enum sim_call)i));
     }
     return bad("call", word, names);
 }

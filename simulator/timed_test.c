@@ -1,5 +1,5 @@
-// The timed schedule: what overlaps, what queues, who is first, and what the host's clock shows. The
-// expected times are added up by hand from the figures below, in microseconds.
+// The timed schedule: what overlaps, what queues, who is first, and what the host's clock shows.
+// The expected times are added up by hand from the figures below, in microseconds.
 #include "base/check.h"
 #include "base/file.h"
 #include "simulator/sim.h"
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// A kernel takes 100 us, two run at a time; a copy 10 us a KB; a launch reaches the device 5 us after
-// the call, which takes 1 us. All else takes no time.
+// A kernel takes 100 us, two run at a time; a copy 10 us a KB; a launch reaches the device 5 us
+// after the call, which takes 1 us. All else takes no time.
 static const char figures[] = "name Test | test\n"
                               "capability 9.0 | test\n"
                               "capacity 1GiB | test\n"
