@@ -59,6 +59,12 @@ void sim__context_enter(struct sim__thread *thread) {
     thread->has_context = true;
 }
 
+void sim__context_leave(struct sim__thread *thread) {
+    contexts[thread->device].runtime = false;
+    context_changed(thread->device);
+    thread->has_context = false;
+}
+
 // --- The frame ---
 
 CUresult sim__driver_begin(enum sim_call call, bool needs_context) {

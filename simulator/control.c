@@ -100,6 +100,10 @@ static enum base_status options_check(const struct sim_options *options) {
                                base_size_format(options->address_bytes, given),
                                base_size_format(SIM_PAGE_BYTES, least_text),
                                base_size_format(ADDRESS_SPACE_MAX, most_text));
+    if (options->context_bytes > options->capacity_bytes)
+        return base_status_set(BASE_INVALID_VALUE, "a simulated context of %s: want at most %s",
+                               base_size_format(options->context_bytes, given),
+                               base_size_format(options->capacity_bytes, most_text));
     return BASE_OK;
 }
 

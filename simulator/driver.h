@@ -21,6 +21,8 @@ CUresult sim__driver_end(enum sim_call call, CUresult error);
 
 // The thread's device gets its primary context, and the thread has it as its current one.
 void sim__context_enter(struct sim__thread *thread);
+// cudaDeviceReset: the runtime does not use the device's context any more, nor has the thread one.
+void sim__context_leave(struct sim__thread *thread);
 // The machine starts: no context is active, the driver is not initialized.
 void sim__contexts_start(void);
 

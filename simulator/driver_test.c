@@ -262,6 +262,41 @@ static void calls_are_found_by_name_and_version(void) {
     BASE_CHECK_EQ(count, 1);
 }
 
+static void a_reset_ends_what_the_context_holds(void) {
+    start(2);
+    void *memory, *other, *block, *pinned;
+    cudaStream_t stream, other_stream;
+    cudaEvent_t event;
+    int device;
+    BASE_CHECK_EQ(cudaSetDevice(1), cudaSuccess);
+    BASE_CHECK_EQ(cudaMalloc(&other, 100), cudaSuccess);
+    BASE_CHECK_EQ(cudaStreamCreate(&other_stream), cudaSuccess);
+    BASE_CHECK_EQ(cudaSetDevice(0), cudaSuccess);
+    BASE_CHECK_EQ(cudaMalloc(&memory, 100), cudaSuccess);
+    BASE_CHECK_EQ(cudaMallocHost(&pinned, 100), cudaSuccess);
+    BASE_CHECK_EQ(cudaStreamCreate(&stream), cudaSuccess);
+    BASE_CHECK_EQ(cudaEventCreate(&event), cudaSuccess);
+    BASE_CHECK_EQ(cudaMallocAsync(&block, 100, stream), cudaSuccess);
+    BASE_CHECK_EQ(cudaDeviceEnablePeerAccess(1, 0), cudaSuccess);
+    sim_stream_hold(stream, true);
+    BASE_CHECK_EQ(cudaMemsetAsync(memory, 1, 100, stream), cudaSuccess);
+    BASE_CHECK_EQ(cudaDeviceReset(), cudaSuccess);
+    BASE_CHECK_EQ(is_active(0), 0);
+    BASE_CHECK_EQ(cudaFree(memory), cudaErrorInvalidValue);
+    BASE_CHECK_EQ(cudaFreeHost(pinned), cudaErrorInvalidValue);
+    BASE_CHECK_EQ(cudaStreamSynchronize(stream), cudaErrorContextIsDestroyed);
+    BASE_CHECK_EQ(cudaEventQuery(event), cudaErrorContextIsDestroyed);
+    BASE_CHECK_EQ(cudaDeviceDisablePeerAccess(1), cudaErrorPeerAccessNotEnabled);
+    BASE_CHECK_EQ(sim_used_bytes(0), 32 * BASE_MIB); // the pool's
+    BASE_CHECK_EQ(cudaFreeAsync(block, NULL), cudaSuccess);
+    BASE_CHECK_EQ(cudaGetDevice(&device), cudaSuccess);
+    BASE_CHECK_EQ(device, 0);
+    BASE_CHECK_EQ(is_active(0), 1);
+    BASE_CHECK_EQ(cudaStreamSynchronize(other_stream), cudaSuccess);
+    BASE_CHECK_EQ(cudaFree(other), cudaSuccess);
+    BASE_CHECK_EQ(cudaMalloc(&memory, 100), cudaSuccess);
+}
+
 static void driver_calls_leave_the_last_error_alone(void) {
     start(1);
     void *pointer;
@@ -335,6 +370,7 @@ int main(void) {
     devices_say_what_they_are();
     errors_have_names();
     calls_are_found_by_name_and_version();
+    a_reset_ends_what_the_context_holds();
     driver_calls_leave_the_last_error_alone();
     driver_calls_are_counted_and_made_to_fail();
     values_are_written_in_stream_order();

@@ -144,3 +144,8 @@ cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **add
                                                   enum cudaDriverEntryPointQueryResult *status) {
     return by_version(symbol, address, version, flags, true, status);
 }
+
+cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **address, unsigned long long flags,
+                                    enum cudaDriverEntryPointQueryResult *status) {
+    return by_version(symbol, address, CUDA_VERSION, flags, false, status);
+}

@@ -152,6 +152,16 @@ static cudaError_t device_pointer_locked(void **device_pointer, void *pointer, u
     return cudaSuccess;
 }
 
+void sim__host_memory_reset(const struct sim__device *device) {
+    struct sim__range *range = sim__range_last(&sim__state.host_ranges), *before;
+    for (; range != NULL; range = before) {
+        struct sim__host_range *host = (struct sim__host_range *)range;
+        before = sim__range_overlapping(&sim__state.host_ranges, 0, range->start);
+        if (host->device == device->index)
+            host_range_free(host);
+    }
+}
+
 void sim__host_memory_clear(void) {
     struct sim__range *range;
     while ((range = sim__range_last(&sim__state.host_ranges)) != NULL)

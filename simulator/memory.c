@@ -155,6 +155,20 @@ void sim__memory_clear(void) {
     sim__range_index_deinit(&sim__state.segments);
 }
 
+void sim__memory_reset(const struct sim__device *device) {
+    struct sim__range *range = sim__range_last(&sim__state.segments), *before;
+    for (; range != NULL; range = before) {
+        struct sim__segment *segment = (struct sim__segment *)range;
+        before = sim__range_overlapping(&sim__state.segments, 0, range->start);
+        if (segment->device != device->index || segment->kind != SIM__SEGMENT_MALLOC ||
+            segment->freed)
+            continue;
+        if (sim__checked())
+            sim__checked_gone(segment->range.start, segment->size, "freed by cudaDeviceReset");
+        segment_free(segment);
+    }
+}
+
 // --- Finding and reaching ---
 
 static bool has_rights(const struct sim__segment *segment, int device, enum sim__access access) {

@@ -140,5 +140,8 @@ void sim__memory_info(const struct sim__device *device, size_t *free_bytes, size
 
 void sim__memory_clear(void);
 void sim__host_memory_clear(void);
+// cudaDeviceReset: what the device's context holds goes, but memory of pools and cuMemCreate.
+void sim__memory_reset(const struct sim__device *device);
+void sim__host_memory_reset(const struct sim__device *device);
 
 #endif

@@ -92,6 +92,24 @@ static void addresses_come_again(void) {
     BASE_CHECK(first == second);
 }
 
+static void addresses_run_out(void) {
+    void *pointer;
+    BASE_CHECK_EQ(cudaMalloc(&pointer, 12 * BASE_MIB), cudaErrorMemoryAllocation);
+    BASE_CHECK_EQ(cudaMalloc(&pointer, 10 * BASE_MIB), cudaSuccess);
+}
+
+static void the_context_is_not_free(void) {
+    size_t free_bytes, total_bytes;
+    BASE_CHECK_EQ(cudaMemGetInfo(&free_bytes, &total_bytes), cudaSuccess);
+    BASE_CHECK_EQ(free_bytes, total_bytes - 300 * BASE_MIB);
+}
+
+static void memory_is_elsewhere(void) {
+    void *pointer;
+    BASE_CHECK_EQ(cudaMalloc(&pointer, 1), cudaSuccess);
+    BASE_CHECK(sim_device_bytes(pointer) != NULL && sim_device_bytes(pointer) != pointer);
+}
+
 static void faults_planned_before_the_first_call_hold(void) {
     void *pointer;
     sim_fault_next(SIM_CALL_MALLOC, 1, cudaErrorUnknown);
@@ -129,6 +147,14 @@ int main(void) {
     a_bad_variable_ends_the_program("TIDEMARK_SIM_DEVICES", "2x");
     a_bad_variable_ends_the_program("TIDEMARK_SIM_NUMERICS", "maybe");
     a_bad_variable_ends_the_program("TIDEMARK_SIM_ADDRESSES", "descending");
+    a_bad_variable_ends_the_program("TIDEMARK_SIM_ADDRESS_SPACE", "1MiB");
+    a_bad_variable_ends_the_program("TIDEMARK_SIM_ADDRESS_SPACE", "129TiB");
+    a_bad_variable_ends_the_program("TIDEMARK_SIM_CONTEXT", "much");
+    a_bad_variable_ends_the_program("TIDEMARK_SIM_CONTEXT", "81GiB");
+    a_bad_variable_ends_the_program("TIDEMARK_SIM_CHECKED", "yes");
+    succeeds("TIDEMARK_SIM_ADDRESS_SPACE", "10MiB", addresses_run_out);
+    succeeds("TIDEMARK_SIM_CONTEXT", "300MiB", the_context_is_not_free);
+    succeeds("TIDEMARK_SIM_CHECKED", "1", memory_is_elsewhere);
     succeeds(NULL, NULL, total_is_80_gib);
     succeeds("TIDEMARK_SIM_CAPACITY", "12GiB", total_is_12_gib);
     succeeds("TIDEMARK_SIM_DEVICES", "2", second_device_is_current_at_once);
@@ -140,6 +166,10 @@ int main(void) {
     configure_refuses((struct sim_options){.device_count = -1}, "-1 simulated devices");
     configure_refuses((struct sim_options){.capacity_bytes = 1}, "capacity 1 B");
     configure_refuses((struct sim_options){.capacity_bytes = BASE_GIB * BASE_GIB}, "numerics off");
+    configure_refuses((struct sim_options){.address_bytes = 1}, "address space 1 B");
+    configure_refuses(
+        (struct sim_options){.capacity_bytes = BASE_GIB, .context_bytes = 1024 * BASE_GIB},
+        "context of 1 TiB");
     configure_refuses((struct sim_options){.numerics = (enum sim_numerics)9}, "numerics 9");
     configure_refuses((struct sim_options){.addresses = (enum sim_addresses)9}, "addresses 9");
     return 0;

@@ -87,6 +87,15 @@ void sim__streams_leave(struct sim__thread *thread) {
     }
 }
 
+void sim__streams_reset(const struct sim__device *device) {
+    for (uint32_t i = 0; i < sim__state.streams.slot_count; ++i) {
+        struct sim__stream *stream = sim__handle_slot_at(&sim__state.streams, i);
+        if (stream->slot.handle != 0 && stream->device == device->index && !stream->destroyed &&
+            stream != device->legacy && stream != device->hidden)
+            stream_end(stream);
+    }
+}
+
 cudaError_t sim__stream_resolve(cudaStream_t handle, struct sim__stream **stream) {
     if (handle == NULL || handle == cudaStreamLegacy) {
         *stream = sim__device_current()->legacy;

@@ -15,6 +15,8 @@ void sim__stream_start_device(struct sim__device *device);
 struct sim__stream *sim__stream_hidden(struct sim__device *device);
 // Drops all streams and what is pending in them.
 void sim__streams_clear(void);
+// cudaDeviceReset: all streams of the device are destroyed but the legacy one.
+void sim__streams_reset(const struct sim__device *device);
 // The thread ends: so do its default streams.
 void sim__streams_leave(struct sim__thread *thread);
 

@@ -37,6 +37,10 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
 cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsigned int flags);
 // Waits for all work of the current device, held streams included.
 cudaError_t cudaDeviceSynchronize(void);
+// Ends the current device's context, after all its work: memory (not that of pools and
+// cuMemCreate), page-locked memory, streams and events that it holds are gone; the next call begins
+// a new one.
+cudaError_t cudaDeviceReset(void);
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least_priority, int *greatest_priority);
 // Any two different simulated devices can reach each other.
 cudaError_t cudaDeviceCanAccessPeer(int *can_access, int device, int peer_device);
@@ -164,6 +168,10 @@ cudaStreamAttachMemAsync(cudaStream_t stream, void *pointer,
 
 // --- Driver calls by name: see cuGetProcAddress in <cuda.h>. ---
 
+// By version of this header.
+cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **function, unsigned long long flags,
+                                    enum cudaDriverEntryPointQueryResult *status
+                                        TIDEMARK_SIMULATOR_DEFAULT(NULL));
 cudaError_t cudaGetDriverEntryPointByVersion(
     const char *symbol, void **function, unsigned int version, unsigned long long flags,
     enum cudaDriverEntryPointQueryResult *status TIDEMARK_SIMULATOR_DEFAULT(NULL));
