@@ -6,15 +6,29 @@
 #include <sys/mman.h>
 
 #define COMMIT_STEP_BYTES ((size_t)1 << 20)
+#define PAGE_BYTES        ((size_t)4096)
+
+// Bytes before item 0, other ones for each arena of an allocator, since their capacities differ.
+// Ranges of this size begin at whole MiB from each other, and Zen processors tell lines of a set
+// apart by a hash of few address bits first: the lookup of a small block then lost three lines of
+// three arenas to each other at each free, 13 ns.
+static size_t skew_bytes(uint32_t capacity) {
+    return (size_t)__builtin_ctz(capacity) * PAGE_BYTES;
+}
+
+static size_t range_bytes(size_t item_bytes, uint32_t capacity) {
+    return skew_bytes(capacity) + item_bytes * capacity;
+}
 
 enum base_status cca__arena_init(struct cca__arena *arena, const char *item_name, size_t item_bytes,
                                  uint32_t capacity) {
-    void *const base = mmap(NULL, item_bytes * capacity, PROT_NONE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED)
+    const size_t bytes = range_bytes(item_bytes, capacity);
+    unsigned char *const range =
+        mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (range == MAP_FAILED)
         return base_status_set(BASE_HOST_MEMORY, "cannot reserve %zu bytes of addresses for %u %s",
-                               item_bytes * capacity, capacity, item_name);
-    *arena = (struct cca__arena){.base = base,
+                               bytes, capacity, item_name);
+    *arena = (struct cca__arena){.base = range + skew_bytes(capacity),
                                  .item_name = item_name,
                                  .item_bytes = item_bytes,
                                  .capacity = capacity,
@@ -25,7 +39,9 @@ enum base_status cca__arena_init(struct cca__arena *arena, const char *item_name
 
 void cca__arena_deinit(struct cca__arena *arena) {
     if (arena->base == NULL) return;
-    BASE_CHECK_EQ(munmap(arena->base, arena->item_bytes * arena->capacity), 0);
+    BASE_CHECK_EQ(munmap(arena->base - skew_bytes(arena->capacity),
+                         range_bytes(arena->item_bytes, arena->capacity)),
+                  0);
     cca__lock_deinit(&arena->lock);
     free(arena->given_back);
     *arena = (struct cca__arena){0};
