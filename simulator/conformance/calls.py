@@ -1,12 +1,13 @@
-"""Lists the CUDA calls that the simulator's headers declare, and those that each conformance case makes.
+"""Lists the CUDA calls that the simulator's headers declare, and those that each case makes.
 
     CALL_DECLARED("cudaFree")               by a header
-    CALL_USED("free_null", "cudaFree")      by the function of a case, itself or through functions of its file
+    CALL_USED("free_null", "cudaFree")      by a case's function, or one of its file that it calls
 
 usage: calls.py HEADER... -- CASES.c...
 
-Both are plainly written: a declaration and a function's first line start at column 0, a function ends with "}"
-there. A file that is compiled for per-thread default streams means the variants with CUDA's suffixes.
+Both are plainly written: a declaration and a function's first line start at column 0, a function
+ends with "}" there. A file that is compiled for per-thread default streams means the variants with
+CUDA's suffixes.
 """
 
 import re

@@ -197,15 +197,15 @@ const struct conformance_group conformance_groups[] = {
 
 size_t conformance_case_count(void) {
     size_t count = 0;
-    for (const struct conformance_group *group = conformance_groups; group->title != NULL; ++group)
-        for (const struct conformance_case *one = group->cases; one->name != NULL; ++one)
+    for (const struct conformance_group *at = conformance_groups; at->title != NULL; ++at)
+        for (const struct conformance_case *one = at->cases; one->name != NULL; ++one)
             ++count;
     return count;
 }
 
 const struct conformance_case *conformance_case_find(const char *name) {
-    for (const struct conformance_group *group = conformance_groups; group->title != NULL; ++group)
-        for (const struct conformance_case *one = group->cases; one->name != NULL; ++one)
+    for (const struct conformance_group *at = conformance_groups; at->title != NULL; ++at)
+        for (const struct conformance_case *one = at->cases; one->name != NULL; ++one)
             if (strcmp(one->name, name) == 0)
                 return one;
     return NULL;

@@ -1,7 +1,7 @@
 // Section 2, the table of copies: which arguments are legal, and when the host returns.
 //
-// The plain forms are work of the legacy stream, which waits for blocking streams: with one of these
-// gated, whether its work is done behind the call tells whether the call waited.
+// The plain forms are work of the legacy stream, which waits for blocking streams: with one of
+// these gated, whether its work is done behind the call tells whether the call waited.
 #include "simulator/conformance/cases.h"
 
 #include <string.h>
@@ -65,9 +65,10 @@ static void copy_null(struct conformance *c) {
 }
 
 static void copy_beyond_end(struct conformance *c) {
-    unsigned char *host = conformance_pinned_memory(c, 1 << 20);
-    unsigned char *device = conformance_device_memory(c, (size_t)4 << 20);
-    answer_code(c, "copy", cudaMemcpy(device + ((size_t)4 << 20) - 16, host, 4096, cudaMemcpyDefault));
+    const size_t size = (size_t)4 << 20;
+    unsigned char *host = conformance_pinned_memory(c, size);
+    unsigned char *device = conformance_device_memory(c, size);
+    answer_code(c, "copy", cudaMemcpy(device + size - 16, host, 4096, cudaMemcpyDefault));
 }
 
 static void copy_bad_stream(struct conformance *c) {

@@ -1,5 +1,6 @@
-// See coverage.h. What the headers declare, and which case makes which call, calls.py has read from
-// the sources (calls.inc); here are the calls that the contract speaks of, and why one is not there.
+// See coverage.h. What the headers declare, and which case makes which call, calls.py has read
+// from the sources (calls.inc); here are the calls that the contract speaks of, and why one is not
+// there.
 #include "simulator/conformance/coverage.h"
 
 #include "simulator/conformance/conformance.h"
@@ -228,8 +229,8 @@ static bool uses_call(const struct conformance_case *one, const char *call) {
 
 static void print_cases(FILE *output, const char *call) {
     int count = 0;
-    for (const struct conformance_group *group = conformance_groups; group->title != NULL; ++group)
-        for (const struct conformance_case *one = group->cases; one->name != NULL; ++one)
+    for (const struct conformance_group *at = conformance_groups; at->title != NULL; ++at)
+        for (const struct conformance_case *one = at->cases; one->name != NULL; ++one)
             if (uses_call(one, call) && count++ < NAMED_COUNT_MAX)
                 fprintf(output, "%s%s", count > 1 ? ", " : "", one->name);
     if (count > NAMED_COUNT_MAX)
@@ -249,26 +250,51 @@ static void print_call(FILE *output, const struct wanted *wanted) {
     fprintf(output, " |\n");
 }
 
+#define CALLS_HEAD "| call | simulated | cases |\n|---|---|---|\n"
+
 static void print_calls(FILE *output) {
     for (size_t i = 0; i < AREA_COUNT; ++i) {
-        fprintf(output, "\n### %s\n\n| call | simulated | cases |\n|---|---|---|\n", areas[i].title);
+        fprintf(output, "\n### %s\n\n" CALLS_HEAD, areas[i].title);
         for (const struct wanted *wanted = areas[i].calls; wanted->call != NULL; ++wanted)
             print_call(output, wanted);
     }
-    fprintf(output, "\n### Besides\n\n| call | simulated | cases |\n|---|---|---|\n");
+    fprintf(output, "\n### Besides\n\n" CALLS_HEAD);
     for (size_t i = 0; i < DECLARED_COUNT; ++i)
         if (!is_wanted(declared[i]))
             print_call(output, &(struct wanted){.call = declared[i]});
 }
 
 static void print_rules(FILE *output) {
-    for (const struct conformance_group *group = conformance_groups; group->title != NULL; ++group) {
-        fprintf(output, "\n### %s\n\n| case | rule | answer |\n|---|---|---|\n", group->title);
-        for (const struct conformance_case *one = group->cases; one->name != NULL; ++one)
+    for (const struct conformance_group *at = conformance_groups; at->title != NULL; ++at) {
+        fprintf(output, "\n### %s\n\n| case | rule | answer |\n|---|---|---|\n", at->title);
+        for (const struct conformance_case *one = at->cases; one->name != NULL; ++one)
             fprintf(output, "| %s%s | %s | %s%s%s |\n", one->name,
                     one->status == CONFORMANCE_UNVERIFIED ? " (?)" : "", one->rule, one->expected,
                     one->also != NULL ? "; also " : "", one->also != NULL ? one->also : "");
     }
+}
+
+// Rules of the contract that no case can hold, and why.
+static const struct exception {
+    const char *section, *rule, *reason;
+} exceptions[] = {
+    {"1", "without a device 100, without a driver 35", "the simulated machine has both"},
+    {"1", "cudaDeviceReset", "not simulated"},
+    {"1", "a kernel fault may surface at any later call", "here it does at the first call that "
+                                                          "waits for it, or comes after it"},
+    {"2", "kinds that disagree with the pointers, ranges that overlap", "undefined"},
+    {"3", "unsupported: 801", "pools are supported"},
+    {"5", "a host function that waits for CUDA work", "it would wait for ever"},
+    {"6", "interprocess events", "one process only"},
+    {"7", "capture and graphs", "not simulated yet"},
+    {"8", "kernels that spin for each other", "they would spin for ever, as they may on a GPU"},
+};
+
+static void print_exceptions(FILE *output) {
+    fprintf(output, "\n## Rules without a case\n\n| section | rule | why |\n|---|---|---|\n");
+    for (size_t i = 0; i < sizeof exceptions / sizeof exceptions[0]; ++i)
+        fprintf(output, "| %s | %s | %s |\n", exceptions[i].section, exceptions[i].rule,
+                exceptions[i].reason);
 }
 
 void conformance_coverage_print(FILE *output) {
@@ -287,4 +313,5 @@ void conformance_coverage_print(FILE *output) {
                     "of hardware says: there the simulator's answer is a guess, which\n"
                     "`bazel run --config=cuda //simulator:conformance` holds against a GPU.\n");
     print_rules(output);
+    print_exceptions(output);
 }

@@ -4,6 +4,10 @@
 #include <cuda.h>
 #include <string.h>
 
+#ifdef TIDEMARK_SIMULATOR
+#include "simulator/sim.h"
+#endif
+
 #define SIZE 64
 
 static void answer_result(struct conformance *c, const char *label, CUresult result) {
@@ -92,6 +96,42 @@ static void driver_no_context(struct conformance *c) {
     MUST(c, cudaSetDevice(0));
 }
 
+static bool is_active(int device) {
+    unsigned int flags;
+    int active = 0;
+    return cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active != 0;
+}
+
+static void set_device_initialises(struct conformance *c) {
+    MUST(c, cudaSetDevice(1));
+    answer_yes(c, "active", is_active(1));
+}
+
+#ifdef TIDEMARK_SIMULATOR
+// On a GPU an earlier case has long made the context active.
+static void questions_initialise_nothing(struct conformance *c) {
+    struct cudaDeviceProp properties;
+    int device, version;
+    MUST(c, cudaGetDevice(&device));
+    MUST(c, cudaGetDeviceProperties(&properties, 1));
+    MUST(c, cudaRuntimeGetVersion(&version));
+    MUST(c, cudaDriverGetVersion(&version));
+    answer_yes(c, "active", is_active(1));
+    MUST(c, cudaSetDevice(1));
+    answer_yes(c, "after", is_active(1));
+}
+
+static void driver_before_init(struct conformance *c) {
+    int count;
+    CUdeviceptr pointer;
+    sim_reset();
+    answer_result(c, "count", cuDeviceGetCount(&count));
+    answer_result(c, "reserve", cuMemAddressReserve(&pointer, (size_t)2 << 20, 0, 0, 0));
+    answer_result(c, "init", cuInit(0));
+    answer_result(c, "then", cuDeviceGetCount(&count));
+}
+#endif
+
 static void init_device(struct conformance *c) {
     int device = 99;
     answer_code(c, "init", cudaInitDevice(1, 0, 0));
@@ -157,19 +197,18 @@ static void entry_point_shares_state(struct conformance *c) {
 // --- Work in stream order ---
 
 static void write_value(struct conformance *c) {
-    volatile uint32_t *pinned = conformance_pinned_memory(c, SIZE);
+    uint32_t *pinned = conformance_pinned_memory(c, SIZE);
     cudaStream_t stream = conformance_stream(c, cudaStreamNonBlocking);
-    pinned[0] = 0;
-    pinned[2] = pinned[3] = 0;
+    memset(pinned, 0, SIZE);
     conformance_gate(c, stream);
-    answer_result(c, "write", cuStreamWriteValue32((CUstream)stream, address((void *)(uintptr_t)pinned), 7, 0));
+    answer_result(c, "write", cuStreamWriteValue32((CUstream)stream, address(pinned), 7, 0));
     answer_result(c, "wide",
-                  cuStreamWriteValue64((CUstream)stream, address((void *)(uintptr_t)(pinned + 2)), 1ull << 32, 0));
-    answer_number(c, "before", pinned[0]);
+                  cuStreamWriteValue64((CUstream)stream, address(pinned + 2), 1ull << 32, 0));
+    answer_number(c, "before", ((volatile uint32_t *)pinned)[0]);
     conformance_open(c);
     MUST(c, cudaStreamSynchronize(stream));
-    answer_number(c, "after", pinned[0]);
-    answer_number(c, "high", pinned[3]);
+    answer_number(c, "after", ((volatile uint32_t *)pinned)[0]);
+    answer_number(c, "high", ((volatile uint32_t *)pinned)[3]);
 }
 
 static void write_value_bad(struct conformance *c) {
@@ -191,9 +230,34 @@ static void fill_words(struct conformance *c) {
     answer_result(c, "unaligned", cuMemsetD32Async(address(device + 1), 0, 1, (CUstream)stream));
 }
 
-// --- Managed memory: what the simulator refuses ---
+// --- A reset ends what the program of a GPU needs for its other cases; the older entry point is
+// deprecated there; managed memory is what the simulator refuses ---
 
 #ifdef TIDEMARK_SIMULATOR
+static void device_reset(struct conformance *c) {
+    void *memory, *block;
+    cudaStream_t stream;
+    cudaEvent_t event;
+    MUST(c, cudaMalloc(&memory, SIZE));
+    MUST(c, cudaStreamCreate(&stream));
+    MUST(c, cudaEventCreate(&event));
+    MUST(c, cudaMallocAsync(&block, SIZE, stream));
+    answer_code(c, "reset", cudaDeviceReset());
+    answer_code(c, "free", cudaFree(memory));
+    answer_code(c, "stream", cudaStreamSynchronize(stream));
+    answer_code(c, "event", cudaEventQuery(event));
+    answer_code(c, "block", cudaFreeAsync(block, NULL));
+}
+
+static void entry_point_default(struct conformance *c) {
+    void *function = NULL;
+    enum cudaDriverEntryPointQueryResult status = cudaDriverEntryPointSymbolNotFound;
+    answer_code(c, "get", cudaGetDriverEntryPoint("cuMemCreate", &function, cudaEnableDefault,
+                                                  &status));
+    answer_number(c, "status", status);
+    answer_yes(c, "found", function != NULL);
+}
+
 static void managed_is_refused(struct conformance *c) {
     void *pointer;
     const struct cudaMemLocation location = {.type = cudaMemLocationTypeDevice};
@@ -218,7 +282,8 @@ const struct conformance_case conformance__cases_driver[] = {
         "init=0 again=0 flags=1", NULL),
     CASE("driver-devices", "4", VERIFIED, driver_devices,
         "driver and runtime know the same devices; a bad ordinal: 101",
-        "count=yes get=0 device=0 bad=101 name=0 named=yes total=0 bytes=yes version=0 13=yes", NULL),
+        "count=yes get=0 device=0 bad=101 name=0 named=yes total=0 bytes=yes version=0 13=yes",
+        NULL),
     CASE("driver-memory-info", "4", VERIFIED, driver_memory_info,
         "driver and runtime count the same memory",
         "info=0 same=yes", NULL),
@@ -232,6 +297,17 @@ const struct conformance_case conformance__cases_driver[] = {
     CASE_2("init-device", "1", VERIFIED, init_device,
         "cudaInitDevice does not make the device current; a bad ordinal: 101",
         "init=0 current=0 bad=101", NULL),
+    CASE_2("set-device-initialises", "1", VERIFIED, set_device_initialises,
+        "cudaSetDevice makes the device's context active at once",
+        "active=yes", NULL),
+#ifdef TIDEMARK_SIMULATOR
+    CASE_2_SIMULATED("questions-initialise-nothing", "1", VERIFIED, questions_initialise_nothing,
+        "asking about devices and versions makes no context",
+        "active=no after=yes", NULL),
+    CASE_SIMULATED("driver-before-init", "4", VERIFIED, driver_before_init,
+        "before cuInit, or the first runtime call that needs a context: 3",
+        "count=3 reserve=3 init=0 then=0", NULL),
+#endif
     CASE("entry-point-known", "4", VERIFIED, entry_point_known,
         "a driver call is found by its base name, from runtime and driver alike",
         "get=0 status=0 found=yes driver=0 same=yes", NULL),
@@ -254,6 +330,12 @@ const struct conformance_case conformance__cases_driver[] = {
         "cuMemsetD32Async fills words in stream order; not aligned: 1",
         "fill=0 work=pending first=1 last=4 unaligned=1", NULL),
 #ifdef TIDEMARK_SIMULATOR
+    CASE_SIMULATED("device-reset", "1", VERIFIED, device_reset,
+        "cudaDeviceReset ends memory, streams and events of the context, not memory of pools",
+        "reset=0 free=1 stream=709 event=709 block=0", NULL),
+    CASE_SIMULATED("entry-point-default", "4", VERIFIED, entry_point_default,
+        "the older call looks with the version of the header",
+        "get=0 status=0 found=yes", NULL),
     CASE_SIMULATED("managed-is-refused", "2", VERIFIED, managed_is_refused,
         "managed memory is not simulated: 801",
         "malloc=801 advise=801 prefetch=801 attach=801", NULL),

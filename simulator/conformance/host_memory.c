@@ -24,6 +24,14 @@ static void host_alloc_flags(struct conformance *c) {
     answer_code(c, "plain", cudaFreeHost(pointer));
 }
 
+static void host_alloc_waits_not(struct conformance *c) {
+    cudaStream_t stream = conformance_stream(c, cudaStreamNonBlocking);
+    conformance_gate(c, stream);
+    cudaEvent_t event = conformance_mark(c, stream);
+    (void)conformance_pinned_memory(c, 4096);
+    answer_event(c, "work", event);
+}
+
 static void free_host_null(struct conformance *c) {
     answer_code(c, "free", cudaFreeHost(NULL));
 }
@@ -167,6 +175,9 @@ const struct conformance_case conformance__cases_host_memory[] = {
     CASE("host-alloc-flags", "2", VERIFIED, host_alloc_flags,
         "known flags are taken together; cudaMallocHost is the same without",
         "all=0 free=0 plain=0", NULL),
+    CASE("host-alloc-waits-not", "5", UNVERIFIED, host_alloc_waits_not,
+        "cudaHostAlloc need not wait for pending work",
+        "work=pending", "work=done"),
     CASE("free-host-null", "2", VERIFIED, free_host_null,
         "cudaFreeHost(NULL) succeeds",
         "free=0", NULL),

@@ -98,7 +98,7 @@ static void legacy_synchronize_covers_blocking(struct conformance *c) {
     answer_code(c, "blocking", cudaEventQuery(event));
 }
 
-static void legacy_synchronize_passes_nonblocking(struct conformance *c) {
+static void legacy_synchronize_passes(struct conformance *c) {
     cudaStream_t other = conformance_stream(c, cudaStreamNonBlocking);
     conformance_gate(c, other);
     cudaEvent_t event = conformance_mark(c, other);
@@ -207,7 +207,7 @@ const struct conformance_case conformance__cases_legacy[] = {
     CASE("legacy-synchronize-covers-blocking", "5", VERIFIED, legacy_synchronize_covers_blocking,
         "synchronising the legacy stream covers blocking streams, without any legacy work",
         "synchronize=0 blocking=0", NULL),
-    CASE("legacy-synchronize-passes-nonblocking", "5", VERIFIED, legacy_synchronize_passes_nonblocking,
+    CASE("legacy-synchronize-passes-nonblocking", "5", VERIFIED, legacy_synchronize_passes,
         "synchronising the legacy stream does not wait for NonBlocking streams",
         "synchronize=0 nonblocking=pending", NULL),
     CASE("legacy-query-covers-blocking", "5", VERIFIED, legacy_query_covers_blocking,

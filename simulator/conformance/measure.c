@@ -4,12 +4,23 @@
 
 #include "base/check.h"
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#ifdef TIDEMARK_SIMULATOR
+#include "simulator/sim.h"
+#endif
+
+#ifdef TIDEMARK_SIMULATOR
+#define SIMULATED_REMARK ": what the simulator itself takes, no figures of a device"
+#else
+#define SIMULATED_REMARK ""
+#endif
 
 #define REPETITIONS 100
 #define WARM_UP     10
@@ -28,6 +39,12 @@ struct bench {
     void *pinned;   // as many
     void *pageable; // as many
     void *made;
+    CUdeviceptr address;
+    CUmemGenericAllocationHandle handle;
+#ifndef TIDEMARK_SIMULATOR
+    CUmodule module;
+    CUfunction function;
+#endif
 };
 
 struct item {
@@ -36,6 +53,8 @@ struct item {
     cudaError_t (*call)(struct bench *bench);
     cudaError_t (*undo)(struct bench *bench); // not timed; NULL: nothing
     const char *what;
+    // The same call for one page; the figure is what each of the other PAGES - 1 adds. NULL: none.
+    const char *one_page;
 };
 
 static double now_us(void) {
@@ -52,6 +71,35 @@ static int compare(const void *a, const void *b) {
 // --- Calls ---
 
 static void nothing(void *unused) { (void)unused; }
+
+// An empty kernel. On a GPU the driver compiles it from the text below, so that no nvcc is needed.
+#ifdef TIDEMARK_SIMULATOR
+static void kernel_run(const void *unused) { (void)unused; }
+
+static cudaError_t kernel_init(struct bench *b) {
+    (void)b;
+    return cudaSuccess;
+}
+static cudaError_t launch(struct bench *b) {
+    return sim_launch(b->stream, "empty", kernel_run, NULL, 0);
+}
+#else
+static const char kernel_text[] = ".version 7.8\n"
+                                  ".target sm_75\n"
+                                  ".address_size 64\n"
+                                  ".visible .entry empty() { ret; }\n";
+
+static cudaError_t kernel_init(struct bench *b) {
+    const CUresult result = cuModuleLoadData(&b->module, kernel_text);
+    return (cudaError_t)(result == CUDA_SUCCESS
+                             ? cuModuleGetFunction(&b->function, b->module, "empty")
+                             : result);
+}
+static cudaError_t launch(struct bench *b) {
+    return (cudaError_t)cuLaunchKernel(b->function, 1, 1, 1, 1, 1, 1, 0, (CUstream)b->stream, NULL,
+                                       NULL);
+}
+#endif
 
 static cudaError_t idle(struct bench *b) { return cudaStreamSynchronize(b->stream); }
 static cudaError_t event_create(struct bench *b) { return cudaEventCreate(&b->made_event); }
@@ -95,6 +143,64 @@ static cudaError_t host_alloc(struct bench *b) {
     return cudaHostAlloc(&b->made, PAGE_BYTES, cudaHostAllocDefault);
 }
 static cudaError_t host_free(struct bench *b) { return cudaFreeHost(b->made); }
+static cudaError_t malloc_async(struct bench *b) {
+    return cudaMallocAsync(&b->made, PAGE_BYTES, b->stream);
+}
+static cudaError_t free_async(struct bench *b) { return cudaFreeAsync(b->made, b->stream); }
+static cudaError_t pool_warm(struct bench *b) { // what it holds is not given back meanwhile
+    const cudaError_t error = malloc_async(b);
+    return error == cudaSuccess ? free_async(b) : error;
+}
+
+// Codes of runtime and driver are the same numbers.
+static cudaError_t reserve(struct bench *b) {
+    return (cudaError_t)cuMemAddressReserve(&b->address, PAGE_BYTES, 0, 0, 0);
+}
+static cudaError_t address_free(struct bench *b) {
+    return (cudaError_t)cuMemAddressFree(b->address, PAGE_BYTES);
+}
+static cudaError_t create(struct bench *b) {
+    const CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                            .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+    return (cudaError_t)cuMemCreate(&b->handle, PAGE_BYTES, &properties, 0);
+}
+static cudaError_t release(struct bench *b) { return (cudaError_t)cuMemRelease(b->handle); }
+static cudaError_t map(struct bench *b) {
+    return (cudaError_t)cuMemMap(b->address, PAGE_BYTES, 0, b->handle, 0);
+}
+static cudaError_t unmap(struct bench *b) {
+    return (cudaError_t)cuMemUnmap(b->address, PAGE_BYTES);
+}
+static cudaError_t set_access(struct bench *b) {
+    const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0},
+                                    CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    return (cudaError_t)cuMemSetAccess(b->address, PAGE_BYTES, &access, 1);
+}
+static cudaError_t reserve_and_create(struct bench *b) {
+    const cudaError_t error = reserve(b);
+    return error == cudaSuccess ? create(b) : error;
+}
+static cudaError_t reserve_to_map(struct bench *b) {
+    const cudaError_t error = reserve_and_create(b);
+    return error == cudaSuccess ? map(b) : error;
+}
+static cudaError_t reserve_to_access(struct bench *b) {
+    const cudaError_t error = reserve_to_map(b);
+    return error == cudaSuccess ? set_access(b) : error;
+}
+static cudaError_t give_back(struct bench *b) {
+    const cudaError_t error = release(b);
+    return error == cudaSuccess ? address_free(b) : error;
+}
+static cudaError_t unmap_and_give_back(struct bench *b) {
+    const cudaError_t error = unmap(b);
+    return error == cudaSuccess ? give_back(b) : error;
+}
+static cudaError_t write_value(struct bench *b) {
+    return (cudaError_t)cuStreamWriteValue32((CUstream)b->stream,
+                                             (CUdeviceptr)(uintptr_t)b->pinned, 1, 0);
+}
+
 static cudaError_t get_device(struct bench *b) {
     int device;
     (void)b;
@@ -102,28 +208,39 @@ static cudaError_t get_device(struct bench *b) {
 }
 
 static const struct item items[] = {
-    {"call.cudaLaunchHostFunc", NULL, host_function, idle, "into an idle stream"},
-    {"call.cudaMemcpy", NULL, copy_small, idle, "16 bytes within the device, Async"},
-    {"call.cudaMemset", NULL, fill_small, idle, "16 bytes, Async"},
-    {"call.cudaEventCreate", NULL, event_create, event_destroy, "with timing"},
-    {"call.cudaEventDestroy", event_create, event_destroy, NULL, "never recorded"},
-    {"call.cudaEventRecord", NULL, event_record, idle, "with timing"},
-    {"call.cudaEventQuery", event_record, event_query, NULL, "complete or not"},
-    {"call.cudaEventSynchronize", idle, event_synchronize, NULL, "complete"},
-    {"call.cudaStreamWaitEvent", event_record, stream_wait, idle, "of the same stream"},
-    {"call.cudaStreamCreate", NULL, stream_create, stream_destroy, "NonBlocking"},
-    {"call.cudaStreamDestroy", stream_create, stream_destroy, NULL, "idle"},
-    {"call.cudaStreamSynchronize", idle, stream_synchronize, NULL, "idle"},
-    {"call.cudaStreamQuery", idle, stream_query, NULL, "idle"},
-    {"call.cudaDeviceSynchronize", idle, device_synchronize, NULL, "idle"},
-    {"call.cudaMalloc", NULL, malloc_page, free_made, "2 MiB"},
-    {"call.cudaFree", malloc_page, free_made, NULL, "2 MiB"},
-    {"malloc-128MiB", NULL, malloc_pages, free_made, "128 MiB: less cudaMalloc, over 63: a page"},
-    {"free-128MiB", malloc_pages, free_made, NULL, "128 MiB: less cudaFree, over 63: a page"},
-    {"call.cudaMemGetInfo", NULL, mem_get_info, NULL, ""},
-    {"call.cudaHostAlloc", NULL, host_alloc, host_free, "2 MiB"},
-    {"call.cudaFreeHost", host_alloc, host_free, NULL, "2 MiB"},
-    {"call.other", NULL, get_device, NULL, "cudaGetDevice"},
+    {"call.cudaLaunchKernel", NULL, launch, idle, "empty, into an idle stream", NULL},
+    {"call.cudaLaunchHostFunc", NULL, host_function, idle, "into an idle stream", NULL},
+    {"call.cudaMemcpy", NULL, copy_small, idle, "16 bytes within the device, Async", NULL},
+    {"call.cudaMemset", NULL, fill_small, idle, "16 bytes, Async", NULL},
+    {"call.cudaEventCreate", NULL, event_create, event_destroy, "with timing", NULL},
+    {"call.cudaEventDestroy", event_create, event_destroy, NULL, "never recorded", NULL},
+    {"call.cudaEventRecord", NULL, event_record, idle, "with timing", NULL},
+    {"call.cudaEventQuery", event_record, event_query, NULL, "complete or not", NULL},
+    {"call.cudaEventSynchronize", idle, event_synchronize, NULL, "complete", NULL},
+    {"call.cudaStreamWaitEvent", event_record, stream_wait, idle, "of the same stream", NULL},
+    {"call.cudaStreamCreate", NULL, stream_create, stream_destroy, "NonBlocking", NULL},
+    {"call.cudaStreamDestroy", stream_create, stream_destroy, NULL, "idle", NULL},
+    {"call.cudaStreamSynchronize", idle, stream_synchronize, NULL, "idle", NULL},
+    {"call.cudaStreamQuery", idle, stream_query, NULL, "idle", NULL},
+    {"call.cudaDeviceSynchronize", idle, device_synchronize, NULL, "idle", NULL},
+    {"call.cudaMalloc", NULL, malloc_page, free_made, "2 MiB", NULL},
+    {"call.cudaFree", malloc_page, free_made, NULL, "2 MiB", NULL},
+    {"page.cudaMalloc", NULL, malloc_pages, free_made, "of 128 MiB", "call.cudaMalloc"},
+    {"page.cudaFree", malloc_pages, free_made, NULL, "of 128 MiB", "call.cudaFree"},
+    {"call.cudaMemGetInfo", NULL, mem_get_info, NULL, "one device", NULL},
+    {"call.cudaHostAlloc", NULL, host_alloc, host_free, "2 MiB", NULL},
+    {"call.cudaFreeHost", host_alloc, host_free, NULL, "2 MiB", NULL},
+    {"call.cudaMallocAsync", pool_warm, malloc_async, free_async, "2 MiB, in the pool", NULL},
+    {"call.cudaFreeAsync", malloc_async, free_async, NULL, "2 MiB", NULL},
+    {"call.cuMemAddressReserve", NULL, reserve, address_free, "2 MiB", NULL},
+    {"call.cuMemAddressFree", reserve, address_free, NULL, "2 MiB", NULL},
+    {"call.cuMemCreate", NULL, create, release, "2 MiB", NULL},
+    {"call.cuMemRelease", create, release, NULL, "2 MiB, the last reference", NULL},
+    {"call.cuMemMap", reserve_and_create, map, unmap_and_give_back, "2 MiB", NULL},
+    {"call.cuMemSetAccess", reserve_to_map, set_access, unmap_and_give_back, "2 MiB", NULL},
+    {"call.cuMemUnmap", reserve_to_access, unmap, give_back, "2 MiB with access", NULL},
+    {"call.cuStreamWriteValue32", NULL, write_value, idle, "page-locked memory", NULL},
+    {"call.other", NULL, get_device, NULL, "cudaGetDevice", NULL},
 };
 
 static cudaError_t step(cudaError_t (*function)(struct bench *bench), struct bench *bench) {
@@ -203,6 +320,8 @@ static cudaError_t bench_init(struct bench *bench) {
         error = cudaMalloc(&bench->other, COPY_BYTES);
     if (error == cudaSuccess)
         error = cudaHostAlloc(&bench->pinned, COPY_BYTES, cudaHostAllocDefault);
+    if (error == cudaSuccess)
+        error = kernel_init(bench);
     bench->pageable = malloc(COPY_BYTES);
     BASE_CHECK(bench->pageable != NULL);
     memset(bench->pageable, 1, COPY_BYTES);
@@ -218,6 +337,20 @@ static void bench_deinit(struct bench *bench) {
     free(bench->pageable);
 }
 
+// The 1st, the 50th and the 99th of all; of a page, what it adds to them.
+static void print_item(FILE *output, const struct item *item, const double times_us[REPETITIONS]) {
+    static double kept_us[sizeof items / sizeof items[0]][3];
+    static const int places[3] = {0, REPETITIONS / 2, REPETITIONS - 2};
+    double *figures_us = kept_us[item - items];
+    for (int i = 0; i < 3; ++i)
+        figures_us[i] = times_us[places[i]];
+    for (const struct item *other = items; item->one_page != NULL && other != item; ++other)
+        for (int i = 0; strcmp(other->key, item->one_page) == 0 && i < 3; ++i)
+            figures_us[i] = (figures_us[i] - kept_us[other - items][i]) / (PAGES - 1);
+    fprintf(output, "%-28s %8.3f %8.3f %8.3f us   | measured: %s\n", item->key, figures_us[0],
+            figures_us[1], figures_us[2], item->what);
+}
+
 static bool print_failure(FILE *output, const char *key, cudaError_t error) {
     if (error != cudaSuccess)
         fprintf(output, "# %s: %s\n", key, cudaGetErrorString(error));
@@ -227,13 +360,15 @@ static bool print_failure(FILE *output, const char *key, cudaError_t error) {
 int conformance_measure(FILE *output) {
     struct bench bench;
     double times_us[REPETITIONS], rates[TRANSFER_REPETITIONS];
-    bool failed = print_failure(output, "preparation", bench_init(&bench));
+    struct cudaDeviceProp properties;
+    bool failed = print_failure(output, "preparation", bench_init(&bench)) ||
+                  print_failure(output, "properties", cudaGetDeviceProperties(&properties, 0));
+    if (!failed)
+        fprintf(output, "# Measured on %s" SIMULATED_REMARK ".\n", properties.name);
     for (size_t i = 0; i < sizeof items / sizeof items[0] && !failed; ++i) {
         failed = print_failure(output, items[i].key, measure_item(&items[i], &bench, times_us));
         if (!failed)
-            fprintf(output, "%-28s %8.3f %8.3f %8.3f us   | measured: %s\n", items[i].key,
-                    times_us[0], times_us[REPETITIONS / 2], times_us[REPETITIONS - 2],
-                    items[i].what);
+            print_item(output, &items[i], times_us);
     }
     for (size_t i = 0; i < sizeof transfers / sizeof transfers[0] && !failed; ++i) {
         failed = print_failure(output, transfers[i].key,

@@ -1,6 +1,11 @@
 // Section 2: cudaMalloc, cudaFree, cudaMemGetInfo.
 #include "simulator/conformance/cases.h"
 
+#ifdef TIDEMARK_SIMULATOR
+#include "base/check.h"
+#include "simulator/sim.h"
+#endif
+
 
 #define PAGE_BYTES ((size_t)2 << 20)
 
@@ -47,6 +52,11 @@ static int64_t bytes_taken(struct conformance *c, size_t size) {
 static void malloc_pages(struct conformance *c) {
     answer_number(c, "6MiB", bytes_taken(c, 3 * PAGE_BYTES) >> 20);
     answer_number(c, "4MiB+1", bytes_taken(c, 2 * PAGE_BYTES + 1) >> 20);
+}
+
+static void malloc_small(struct conformance *c) {
+    const int64_t first = bytes_taken(c, 512), second = bytes_taken(c, 512);
+    answer_number(c, "MiB", (first + second) >> 20);
 }
 
 static void malloc_distinct(struct conformance *c) {
@@ -139,6 +149,35 @@ static void mem_get_info_per_device(struct conformance *c) {
     answer_yes(c, "same", before == after);
 }
 
+#ifdef TIDEMARK_SIMULATOR
+static void mem_get_info_counts_others(struct conformance *c) {
+    size_t before, after, total;
+    void *pointer;
+    MUST(c, cudaMemGetInfo(&before, &total));
+    sim_set_foreign_bytes(0, 100 * PAGE_BYTES);
+    MUST(c, cudaMemGetInfo(&after, &total));
+    answer_number(c, "taken", (int64_t)(before - after) >> 20);
+    answer_code(c, "too-much", cudaMalloc(&pointer, after + PAGE_BYTES));
+    answer_code(c, "rest", cudaMalloc(&pointer, after));
+    sim_set_foreign_bytes(0, 0);
+}
+
+static void malloc_again(struct conformance *c, const char *label, enum sim_addresses addresses) {
+    void *first, *second;
+    BASE_CHECK_EQ(sim_configure(&(struct sim_options){.device_count = 1, .addresses = addresses}),
+                  BASE_OK);
+    MUST(c, cudaMalloc(&first, PAGE_BYTES));
+    MUST(c, cudaFree(first));
+    MUST(c, cudaMalloc(&second, PAGE_BYTES));
+    answer_yes(c, label, first == second);
+}
+
+static void malloc_address_again(struct conformance *c) {
+    malloc_again(c, "ascending", SIM_ADDRESSES_ASCENDING);
+    malloc_again(c, "reused", SIM_ADDRESSES_REUSED);
+}
+#endif
+
 const struct conformance_case conformance__cases_memory[] = {
     CASE("malloc-null", "2", VERIFIED, malloc_null,
         "cudaMalloc without a result pointer: 1",
@@ -155,6 +194,9 @@ const struct conformance_case conformance__cases_memory[] = {
     CASE("malloc-pages", "2", VERIFIED, malloc_pages,
         "large blocks take whole pages of 2 MiB",
         "6MiB=6 4MiB+1=6", NULL),
+    CASE("malloc-small", "2", VERIFIED, malloc_small,
+        "small blocks share a page on a device; here each has one of its own",
+        "MiB=4", "MiB=2"),
     CASE("malloc-distinct", "2", VERIFIED, malloc_distinct,
         "live allocations share no byte",
         "first=1 last=1 second=2", NULL),
@@ -188,5 +230,13 @@ const struct conformance_case conformance__cases_memory[] = {
     CASE_2("mem-get-info-per-device", "2", VERIFIED, mem_get_info_per_device,
         "cudaMemGetInfo speaks of the current device",
         "same=yes", NULL),
+#ifdef TIDEMARK_SIMULATOR
+    CASE_SIMULATED("mem-get-info-counts-others", "2", VERIFIED, mem_get_info_counts_others,
+        "memory that other processes hold is neither free nor to be had",
+        "taken=200 too-much=2 rest=0", NULL),
+    CASE_SIMULATED("malloc-address-again", "8", VERIFIED, malloc_address_again,
+        "a freed address may come again at once, or never",
+        "ascending=no reused=yes", NULL),
+#endif
     {0},
 };

@@ -145,6 +145,42 @@ static void random_orders(struct conformance *c) {
     answer_yes(c, "doubts", doubts > 0);
 }
 
+// One stream of the highest priority and one of the lowest, and a host function in each: the
+// highest was submitted first and may come last, and so may either function.
+struct last {
+    int *value;
+    int mine;
+};
+
+static void note(void *argument) {
+    const struct last *last = argument;
+    *last->value = last->mine;
+}
+
+static void priorities_impose_no_order(struct conformance *c) {
+    int least, greatest, low_last = 0, high_last = 0;
+    MUST(c, cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    for (int seed = 0; seed < 100; ++seed) {
+        char schedule[32];
+        snprintf(schedule, sizeof schedule, "random:%d", seed);
+        BASE_CHECK_EQ(sim_schedule(schedule), BASE_OK);
+        int value = 0;
+        struct last high = {&value, 1}, low = {&value, 2};
+        cudaStream_t first, second;
+        MUST(c, cudaStreamCreateWithPriority(&first, cudaStreamNonBlocking, greatest));
+        MUST(c, cudaStreamCreateWithPriority(&second, cudaStreamNonBlocking, least));
+        MUST(c, cudaLaunchHostFunc(first, note, &high));
+        MUST(c, cudaLaunchHostFunc(second, note, &low));
+        MUST(c, cudaDeviceSynchronize());
+        low_last += value == 2;
+        high_last += value == 1;
+        MUST(c, cudaStreamDestroy(first));
+        MUST(c, cudaStreamDestroy(second));
+    }
+    answer_yes(c, "low-last", low_last > 0);
+    answer_yes(c, "high-last", high_last > 0);
+}
+
 static void lazy_runs_nothing(struct conformance *c) {
     unsigned char *pinned = conformance_pinned_memory(c, SIZE);
     cudaStream_t stream = conformance_stream(c, cudaStreamNonBlocking);
@@ -202,6 +238,9 @@ const struct conformance_case conformance__cases_order[] = {
         "unordered streams run in either order, at once or late, and a query may say 600 of what "
         "is complete",
         "overtaken=yes at-once=yes late=yes doubts=yes", NULL),
+    CASE_SIMULATED("priorities-impose-no-order", "8", VERIFIED, priorities_impose_no_order,
+        "priorities impose no order, and host functions of different streams run in any",
+        "low-last=yes high-last=yes", NULL),
     CASE_SIMULATED("lazy-runs-nothing", "8", VERIFIED, lazy_runs_nothing,
         "work need not start before a synchronise",
         "before=0 after=1", NULL),

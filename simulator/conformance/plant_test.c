@@ -1,6 +1,6 @@
-// Planted faults: with each of them the simulator does one thing wrong, and a case must notice. Else
-// the cases prove nothing. A fault may also make a case crash or wait for ever, so each runs in a
-// process of its own.
+// Planted faults: with each of them the simulator does one thing wrong, and a case must notice.
+// Else the cases prove nothing. A fault may also make a case crash or wait for ever: each runs in
+// a process of its own.
 #include "base/check.h"
 #include "base/child.h"
 #include "simulator/conformance/conformance.h"
@@ -19,8 +19,8 @@ static void run_cases(void *name) {
     static struct conformance c;
     alarm(PATIENCE_S);
     BASE_CHECK_EQ(sim_plant(name), BASE_OK);
-    for (const struct conformance_group *group = conformance_groups; group->title != NULL; ++group)
-        for (const struct conformance_case *one = group->cases; one->name != NULL; ++one) {
+    for (const struct conformance_group *at = conformance_groups; at->title != NULL; ++at)
+        for (const struct conformance_case *one = at->cases; one->name != NULL; ++one) {
             conformance_run(one, &c);
             if (strcmp(c.answer, one->expected) == 0)
                 continue;
@@ -39,10 +39,11 @@ static void without_a_fault_all_cases_pass(void) {
 static void each_fault_is_noticed_by_a_case(void) {
     int count = 0;
     for (; sim_plant_name(count) != NULL; ++count) {
-        struct base_child child = base_child_run(run_cases, (void *)(uintptr_t)sim_plant_name(count));
-        printf("%s (%s): %s\n", sim_plant_name(count), sim_plant_text(count), child.output_text);
+        const char *name = sim_plant_name(count);
+        struct base_child child = base_child_run(run_cases, (void *)(uintptr_t)name);
+        printf("%s (%s): %s\n", name, sim_plant_text(count), child.output_text);
         if (child.exit_code != STATUS_NOTICED)
-            fprintf(stderr, "%s: exit %d, signal %d: %s\n", sim_plant_name(count), child.exit_code,
+            fprintf(stderr, "%s: exit %d, signal %d: %s\n", name, child.exit_code,
                     child.signal_number, child.error_text);
         BASE_CHECK_EQ(child.exit_code, STATUS_NOTICED);
         base_child_deinit(&child);

@@ -148,6 +148,53 @@ static void pool_threshold_default(struct conformance *c) {
     answer_number(c, "after", (int64_t)pool_size(c, pool, cudaMemPoolAttrReservedMemCurrent));
 }
 
+// Whatever kind of wait the host makes.
+static void answer_released(struct conformance *c, const char *label,
+                            cudaError_t (*wait)(cudaStream_t stream)) {
+    void *pointer;
+    cudaStream_t stream = conformance_stream(c, cudaStreamNonBlocking);
+    MUST(c, cudaMallocAsync(&pointer, SIZE, stream));
+    MUST(c, cudaFreeAsync(pointer, stream));
+    MUST(c, wait(stream));
+    answer_number(c, label,
+                  (int64_t)pool_size(c, default_pool(c), cudaMemPoolAttrReservedMemCurrent));
+}
+
+static cudaError_t wait_for_device(cudaStream_t stream) {
+    (void)stream;
+    return cudaDeviceSynchronize();
+}
+
+static cudaError_t wait_for_event(cudaStream_t stream) {
+    cudaEvent_t event;
+    cudaError_t error = cudaEventCreate(&event);
+    if (error == cudaSuccess)
+        error = cudaEventRecord(event, stream);
+    if (error == cudaSuccess)
+        error = cudaEventSynchronize(event);
+    (void)cudaEventDestroy(event);
+    return error;
+}
+
+static void pool_released_at_waits(struct conformance *c) {
+    answer_released(c, "stream", cudaStreamSynchronize);
+    answer_released(c, "device", wait_for_device);
+    answer_released(c, "event", wait_for_event);
+}
+
+static void pool_growth(struct conformance *c) {
+    cudaMemPool_t pool = keeping_pool(c);
+    cudaStream_t stream = conformance_stream(c, cudaStreamNonBlocking);
+    unsigned char *first = pool_take(c, pool, stream, 1), *second = pool_take(c, pool, stream, 1);
+    answer_number(c, "MiB",
+                  (int64_t)(pool_size(c, pool, cudaMemPoolAttrReservedMemCurrent) >> 20));
+    answer_yes(c, "512", ((uintptr_t)first | (uintptr_t)second) % 512 == 0);
+    MUST(c, cudaFreeAsync(first, stream));
+    MUST(c, cudaFreeAsync(second, stream));
+    MUST(c, cudaStreamSynchronize(stream));
+    MUST(c, cudaMemPoolDestroy(pool));
+}
+
 static void pool_threshold_kept(struct conformance *c) {
     cudaMemPool_t pool = keeping_pool(c);
     cudaStream_t stream = conformance_stream(c, cudaStreamNonBlocking);
@@ -441,6 +488,12 @@ const struct conformance_case conformance__cases_pool[] = {
         "the release threshold is 0 at first: unused memory goes back at the next synchronise, not "
         "at the free",
         "threshold=0 at-free=yes after=0", NULL),
+    CASE("pool-released-at-waits", "3", VERIFIED, pool_released_at_waits,
+        "unused memory goes back at a stream's, an event's or the device's synchronise",
+        "stream=0 device=0 event=0", NULL),
+    CASE("pool-growth", "3", UNVERIFIED, pool_growth,
+        "a pool grows by 32 MiB and aligns to 512",
+        "MiB=32 512=yes", NULL),
     CASE("pool-threshold-kept", "3", VERIFIED, pool_threshold_kept,
         "below the threshold unused memory stays",
         "kept=yes used=0", NULL),

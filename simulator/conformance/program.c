@@ -133,8 +133,8 @@ static void check_chosen(void) {
 }
 
 static void print_list(void) {
-    for (const struct conformance_group *group = conformance_groups; group->title != NULL; ++group)
-        for (const struct conformance_case *one = group->cases; one->name != NULL; ++one)
+    for (const struct conformance_group *at = conformance_groups; at->title != NULL; ++at)
+        for (const struct conformance_case *one = at->cases; one->name != NULL; ++one)
             printf("%s (section %s, %s): %s\n", one->name, one->section, status_word(one),
                    one->rule);
 #ifdef TIDEMARK_SIMULATOR
@@ -174,8 +174,8 @@ static int run_all(bool format_json) {
     if (device_count == 0)
         return 3;
     struct totals totals = {0};
-    for (const struct conformance_group *group = conformance_groups; group->title != NULL; ++group)
-        for (const struct conformance_case *one = group->cases; one->name != NULL; ++one)
+    for (const struct conformance_group *at = conformance_groups; at->title != NULL; ++at)
+        for (const struct conformance_case *one = at->cases; one->name != NULL; ++one)
             if (is_chosen(one))
                 run(one, device_count, format_json, &totals);
     if (!format_json)

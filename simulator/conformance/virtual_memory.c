@@ -5,6 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#ifdef TIDEMARK_SIMULATOR
+#include "simulator/sim.h"
+#endif
+
 #define PAGE ((size_t)2 << 20)
 
 static void answer_result(struct conformance *c, const char *label, CUresult result) {
@@ -69,14 +73,14 @@ static void *pointer(CUdeviceptr address) { return (void *)(uintptr_t)address; }
 
 static void granularity(struct conformance *c) {
     const CUmemAllocationProp wanted = properties(0);
+    const CUmemAllocationGranularity_flags minimum = CU_MEM_ALLOC_GRANULARITY_MINIMUM;
+    const CUmemAllocationGranularity_flags recommended = CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
     size_t least = 0, best = 0;
-    MUST_DRIVER(c, cuMemGetAllocationGranularity(&least, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
-    MUST_DRIVER(c,
-                cuMemGetAllocationGranularity(&best, &wanted, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
+    MUST_DRIVER(c, cuMemGetAllocationGranularity(&least, &wanted, minimum));
+    MUST_DRIVER(c, cuMemGetAllocationGranularity(&best, &wanted, recommended));
     answer_number(c, "minimum", (int64_t)least);
     answer_yes(c, "same", least == best);
-    answer_result(c, "null",
-                  cuMemGetAllocationGranularity(NULL, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    answer_result(c, "null", cuMemGetAllocationGranularity(NULL, &wanted, minimum));
 }
 
 static void reserve_bad(struct conformance *c) {
@@ -302,6 +306,63 @@ static void mapping_aliases(struct conformance *c) {
     MUST_DRIVER(c, cuMemAddressFree(address, 2 * PAGE));
 }
 
+// A copy runs in a stream of a device, and that device needs the right.
+static void mapping_access_per_device(struct conformance *c) {
+    struct range range;
+    const CUmemAccessDesc access = access_for(1, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    MUST_DRIVER(c, range_make(&range, 1));
+    MUST_DRIVER(c, range_open(&range, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+    MUST(c, cudaSetDevice(1));
+    void *other = conformance_device_memory(c, 16);
+    cudaStream_t stream = conformance_stream(c, cudaStreamNonBlocking);
+    answer_code(c, "closed", cudaMemcpyAsync(other, pointer(range.address), 16, cudaMemcpyDefault,
+                                             stream));
+    MUST_DRIVER(c, cuMemSetAccess(range.address, PAGE, &access, 1));
+    answer_code(c, "open", cudaMemcpyAsync(other, pointer(range.address), 16, cudaMemcpyDefault,
+                                           stream));
+    MUST(c, cudaSetDevice(0));
+    MUST(c, cudaMemset(pointer(range.address), 1, 16)); // the other device's right is kept
+    range_end(&range);
+}
+
+#ifdef TIDEMARK_SIMULATOR
+struct touch {
+    void *pointer;
+};
+
+static void touch_run(const void *argument) {
+    const struct touch *touch = argument;
+    unsigned char *byte = sim_kernel_bytes(touch->pointer, 1, true);
+    if (byte != NULL)
+        *byte = 1;
+}
+
+static cudaError_t kernel_touch(void *touched) {
+    const struct touch touch = {touched};
+    const cudaError_t error = sim_launch(NULL, "touch", touch_run, &touch, sizeof touch);
+    return error == cudaSuccess ? cudaDeviceSynchronize() : error;
+}
+
+static void kernel_without_access(struct conformance *c) {
+    struct range range;
+    MUST_DRIVER(c, range_make(&range, 1));
+    MUST_DRIVER(c, range_open(&range, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+    answer_code(c, "open", kernel_touch(pointer(range.address)));
+    MUST_DRIVER(c, range_open(&range, CU_MEM_ACCESS_FLAGS_PROT_READ));
+    answer_code(c, "read-only", kernel_touch(pointer(range.address)));
+}
+
+static void kernel_peer_access(struct conformance *c) {
+    MUST(c, cudaSetDevice(1));
+    void *other = conformance_device_memory(c, 16);
+    MUST(c, cudaSetDevice(0));
+    MUST(c, cudaDeviceEnablePeerAccess(1, 0));
+    answer_code(c, "enabled", kernel_touch(other));
+    MUST(c, cudaDeviceDisablePeerAccess(1));
+    answer_code(c, "disabled", kernel_touch(other));
+}
+#endif
+
 static void remapping_is_inaccessible(struct conformance *c) {
     CUmemGenericAllocationHandle handle;
     CUdeviceptr address;
@@ -440,7 +501,7 @@ const struct conformance_case conformance__cases_virtual_memory[] = {
         "cuMemAddressReserve without a result pointer or with flags: 1",
         "null=1 flags=1", NULL),
     CASE("reserve-bad-size", "4", VERIFIED, reserve_bad_size,
-        "cuMemAddressReserve of no size, or of a bad size or alignment: 2 was seen, 1 is documented",
+        "cuMemAddressReserve of a bad size or alignment: 2 was seen, 1 is documented",
         "zero=2 unaligned=2 alignment=2", "zero=1 unaligned=1 alignment=1"),
     CASE("reserve-takes-no-memory", "4", VERIFIED, reserve_takes_no_memory,
         "addresses take no memory, and may exceed the device's",
@@ -499,6 +560,18 @@ const struct conformance_case conformance__cases_virtual_memory[] = {
     CASE("mapping-aliases", "4", VERIFIED, mapping_aliases,
         "two mappings of one handle show the same bytes",
         "other=9", NULL),
+    CASE_2("mapping-access-per-device", "2", UNVERIFIED, mapping_access_per_device,
+        "a mapping is accessible to the devices that were named; peer access counts for cudaMalloc "
+        "memory only",
+        "closed=1 open=0", NULL),
+#ifdef TIDEMARK_SIMULATOR
+    CASE_SIMULATED("kernel-without-access", "4", VERIFIED, kernel_without_access,
+        "a kernel that writes where it may not: 700",
+        "open=0 read-only=700", NULL),
+    CASE_2_SIMULATED("kernel-peer-access", "2", VERIFIED, kernel_peer_access,
+        "a kernel reaches another device's memory if peer access is enabled, else 700",
+        "enabled=0 disabled=700", NULL),
+#endif
     CASE("remapping-is-inaccessible", "4", VERIFIED, remapping_is_inaccessible,
         "a new mapping needs access anew; the bytes are the handle's",
         "closed=1 byte=5", NULL),

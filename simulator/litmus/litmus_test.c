@@ -1,8 +1,8 @@
 // All cases of testdata/ under every schedule. The figures were counted from the files by grep: a
 // case that stops being read or played is noticed here.
 //
-// Random plays as many seeds as must reach every allowed outcome; the sanitizers, which make runs many
-// times slower, look at fewer. An argument is another number of seeds.
+// Random plays as many seeds as must reach every allowed outcome; the sanitizers, which make runs
+// many times slower, look at fewer. An argument is another number of seeds.
 #include "base/check.h"
 #include "simulator/litmus/judge.h"
 

@@ -88,8 +88,8 @@ static enum base_status read_buffer(struct litmus_reader *reader, enum litmus_me
     buffer->name = words[1];
     buffer->memory = memory;
     buffer->initial = LITMUS_UNDEFINED;
-    enum base_status status =
-        litmus__number(reader, words[2], "a size in bytes", 1, LITMUS_BYTE_COUNT_MAX, &buffer->size);
+    enum base_status status = litmus__number(reader, words[2], "a size in bytes", 1,
+                                             LITMUS_BYTE_COUNT_MAX, &buffer->size);
     if (status == BASE_OK && memory == LITMUS_MEMORY_DEVICE)
         status = litmus__number(reader, words[3], "a device", 0, LITMUS_DEVICE_COUNT - 1,
                                 &buffer->device);
