@@ -2,6 +2,7 @@
 // found. The cases here are written for this; those of testdata/ are litmus_test's.
 #include "base/check.h"
 #include "simulator/litmus/judge.h"
+#include "simulator/sim.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -113,6 +114,48 @@ static void unknown_reading_is_refused(void) {
     litmus_file_deinit(&file);
 }
 
+// --- A simulator that is wrong ---
+
+static uint64_t violations_in(const char *path) {
+    struct litmus_file file;
+    uint64_t count = 0;
+    BASE_CHECK_EQ(litmus_file_read(path, &file), BASE_OK);
+    for (size_t i = 0; i < file.case_count; ++i) {
+        struct litmus_judgement judgement;
+        BASE_CHECK_EQ(litmus_judge(player, &file.cases[i], &plan_all, &judgement), BASE_OK);
+        for (int k = 0; k < judgement.reading_count; ++k)
+            count += judgement.readings[k].violation_count;
+        litmus_judgement_deinit(&judgement);
+    }
+    litmus_file_deinit(&file);
+    return count;
+}
+
+static void planted_faults_are_found_by_the_cases_of_their_kind(void) {
+    static const struct {
+        const char *plant, *path;
+    } faults[] = {
+        {"event-edge", "simulator/litmus/testdata/event.litmus"},
+        {"record-kept", "simulator/litmus/testdata/event.litmus"},
+        {"legacy-barrier", "simulator/litmus/testdata/legacy.litmus"},
+        {"event-synchronize", "simulator/litmus/testdata/hostsync.litmus"},
+        {"query", "simulator/litmus/testdata/query.litmus"},
+        {"copy-early", "simulator/litmus/testdata/memcpy.litmus"},
+        {"fill-early", "simulator/litmus/testdata/memset.litmus"},
+        {"record-device", "simulator/litmus/testdata/device.litmus"},
+        {"free-twice", "simulator/litmus/testdata/lifetime.litmus"},
+    };
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; ++i) {
+        BASE_CHECK_EQ(violations_in(faults[i].path), 0);
+        BASE_CHECK_EQ(sim_plant(faults[i].plant), BASE_OK);
+        const uint64_t count = violations_in(faults[i].path);
+        BASE_CHECK_EQ(sim_plant(NULL), BASE_OK);
+        if (count == 0)
+            fprintf(stderr, "%s is not found by %s\n", faults[i].plant, faults[i].path);
+        BASE_CHECK(count > 0);
+    }
+}
+
 // --- A seed tells everything ---
 
 static struct litmus_result play_alone(const struct litmus_case *one, const char *schedule) {
@@ -167,6 +210,7 @@ int main(void) {
     wrong_code_is_a_violation();
     loop_that_waits_for_nothing_is_a_violation();
     unknown_reading_is_refused();
+    planted_faults_are_found_by_the_cases_of_their_kind();
     seed_alone_leaves_what_it_left_in_a_series();
     litmus_player_destroy(player);
     return 0;
