@@ -30,7 +30,6 @@ enum base_status cca__block_cache_refill(struct cca__block_cache *cache, struct 
 }
 
 void cca__block_cache_trim(struct cca__block_cache *cache, struct cca__arena *arena) {
-    if (cache->live != 0) return;
     for (uint32_t index = 0; index < cache->chunk_count; ++index)
         cca__arena_give_back(arena, cache->chunks[index]);
     cca__block_cache_deinit(cache);

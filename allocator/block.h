@@ -62,7 +62,6 @@ static inline bool cca__block_is_alone(const struct cca__block *block) {
 struct cca__block_cache {
     uint32_t first_unused;     // list through link[0]
     uint32_t fresh, fresh_end; // never used ones of the last chunk
-    uint32_t live;             // taken and not given back
     uint32_t *chunks;          // all chunks of the stream
     uint32_t chunk_count, chunk_capacity;
 };
@@ -70,7 +69,7 @@ void cca__block_cache_deinit(struct cca__block_cache *cache);
 enum base_status cca__block_cache_refill(struct cca__block_cache *cache,
                                          struct cca__arena *arena) BASE_MUST_USE;
 
-// Sets *number to an unused block, whose fields are undefined.
+// Sets *number to an unused block: uses is 0, the other fields are undefined.
 static inline enum base_status cca__block_take(struct cca__block_cache *cache,
                                                struct cca__arena *arena, uint32_t *number) {
     struct cca__block *const blocks = (struct cca__block *)(void *)arena->base;
@@ -84,7 +83,6 @@ static inline enum base_status cca__block_take(struct cca__block_cache *cache,
         }
         *number = cache->fresh++;
     }
-    ++cache->live;
     return BASE_OK;
 }
 
@@ -95,10 +93,9 @@ static inline void cca__block_give_back(struct cca__block_cache *cache, struct c
     block->flags = 0;
     block->link[0] = cache->first_unused;
     cache->first_unused = number;
-    --cache->live;
 }
 
-// Returns the memory of a stream that has no block left.
+// Returns the memory of a stream that has no segment, and so no block, left.
 void cca__block_cache_trim(struct cca__block_cache *cache, struct cca__arena *arena);
 
 #endif

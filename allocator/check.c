@@ -102,19 +102,25 @@ static void check_pool(struct cca *cca, struct cca__pool *pool, struct tally *ta
     check_ledger(pool, tally);
 }
 
-// What the fast path tests for both pools together agrees with the pools' own.
-static void check_room(const struct cca__stream *stream) {
-    const struct cca__ledger *const small = &stream->pools[CCA__POOL_SMALL].ledger;
-    const struct cca__ledger *const large = &stream->pools[CCA__POOL_LARGE].ledger;
-    const struct cca__limits *const limits = stream->limits;
-    for (int count = 0; count < CCA__COUNT_KINDS; ++count)
-        BASE_CHECK_EQ(stream->all.room[count] - limits[ALLOCATOR_STAT_ALL].active[count],
-                      small->room[count] - limits[ALLOCATOR_STAT_SMALL_POOL].active[count] +
-                          large->room[count] - limits[ALLOCATOR_STAT_LARGE_POOL].active[count]);
-    const struct cca__limits *const all = &limits[ALLOCATOR_STAT_ALL];
-    BASE_CHECK_EQ(stream->all.split_floor, all->split_bytes - small->partial_bytes -
-                                               large->partial_bytes +
-                                               all->active[CCA__COUNT_BYTES]);
+// What the fast path tests for both pools together agrees with their limits.
+static void check_slack(const struct cca__stream *stream) {
+    const struct cca__pool *const small = &stream->pools[CCA__POOL_SMALL];
+    const struct cca__pool *const large = &stream->pools[CCA__POOL_LARGE];
+    const struct cca__limits *const all = &stream->limits[ALLOCATOR_STAT_ALL];
+    const cca__counts slack = small->ledger.room - small->ledger.handed + large->ledger.room -
+                              large->ledger.handed + stream->all.slack;
+    BASE_CHECK_EQ(slack[CCA__COUNT_BYTES], all->active[CCA__COUNT_BYTES] -
+                                               cca__pool_current(small, CCA__ACTIVE_BYTES) -
+                                               cca__pool_current(large, CCA__ACTIVE_BYTES));
+    BASE_CHECK_EQ(slack[CCA__COUNT_SPLIT_FREE],
+                  all->active[CCA__COUNT_SPLIT_FREE] -
+                      cca__pool_current(small, CCA__INACTIVE_SPLIT) -
+                      cca__pool_current(large, CCA__INACTIVE_SPLIT));
+    BASE_CHECK_EQ(stream->all.split_bytes_bound - small->ledger.partial_bytes -
+                      large->ledger.partial_bytes -
+                      (slack[CCA__COUNT_BYTES] - stream->all.slack[CCA__COUNT_BYTES]),
+                  all->split_bytes - cca__pool_current(small, CCA__INACTIVE_SPLIT_BYTES) -
+                      cca__pool_current(large, CCA__INACTIVE_SPLIT_BYTES));
 }
 
 // Together the limits of the streams stay below the peaks.
@@ -138,6 +144,19 @@ static uint64_t check_queue(struct cca *cca, const struct cca__event_queue *queu
     return queue->count;
 }
 
+// Every block of the stream's chunks is in a segment, unused or fresh.
+static void check_stock(const struct cca *cca, const struct cca__block_cache *cache,
+                        uint32_t blocks) {
+    uint32_t unused = cache->fresh_end - cache->fresh;
+    for (uint32_t number = cache->first_unused; number != 0;
+         number = cca__block_at(cca, number)->link[0]) {
+        BASE_CHECK_EQ(cca__block_at(cca, number)->state, CCA__BLOCK_UNUSED);
+        BASE_CHECK_EQ(cca__block_at(cca, number)->uses, 0);
+        ++unused;
+    }
+    BASE_CHECK_EQ(blocks + unused, cache->chunk_count * CCA__BLOCK_CHUNK);
+}
+
 static void check_device(struct cca *cca, struct cca__device *device) {
     struct tally pools[2] = {{0}};
     uint64_t pending_events = 0;
@@ -154,8 +173,8 @@ static void check_device(struct cca *cca, struct cca__device *device) {
             pools[kind].segments += tally.segments;
             pools[kind].segment_bytes += tally.segment_bytes;
         }
-        BASE_CHECK_EQ(blocks, stream->unused_blocks.live);
-        check_room(stream);
+        check_stock(cca, &stream->unused_blocks, blocks);
+        check_slack(stream);
         pending_events += check_queue(cca, &stream->queue);
     }
     BASE_CHECK_EQ(pending_events,

@@ -68,7 +68,7 @@ struct cca__stream {
     struct cca__lock lock;
     // Guarded by lock, to the next mark.
     struct cca__pool pools[2];
-    struct cca__room_of_all all; // of both pools; the fast path tests it
+    struct cca__bound_of_all all; // of both pools; the fast path tests it
     struct cca__limits limits[ALLOCATOR_STAT_KIND_COUNT];
     struct cca__block_cache unused_blocks;
     uint32_t first_segment;

@@ -80,6 +80,16 @@ static inline void cca__free_index_remove(struct cca__free_index *index, struct 
         cca__bin_remove(index, blocks, number);
 }
 
+// Removes NUMBER and inserts TAIL, which it leaves behind.
+static inline void cca__free_index_replace(struct cca__free_index *index, struct cca__block *blocks,
+                                           uint32_t number, uint32_t tail) {
+    if (index->front != number) {
+        cca__bin_remove(index, blocks, number);
+        if (index->front != 0) cca__bin_insert(index, blocks, index->front);
+    }
+    index->front = tail;
+}
+
 // The best fit for SIZE; 0 if no block is large enough.
 static inline uint32_t cca__free_index_find(const struct cca__free_index *index,
                                             const struct cca__block *blocks, uint64_t size) {

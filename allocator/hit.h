@@ -11,52 +11,35 @@
 #include "allocator/pool.h"
 
 //------------------------------------------------------------------------------------------------
-// Statistics of a hit. A negative slack anywhere means that a limit was passed; the signs are
-// collected and tested once.
+// Statistics of a hit. A call tests only what it can raise; a negative slack anywhere means that a
+// limit was passed.
 
-static inline int64_t cca__hit_count_one_handed_out(struct cca__pool *pool, enum cca__count count,
-                                                    int64_t amount) {
-    const int64_t handed = pool->ledger.handed[count] + amount;
-    pool->ledger.handed[count] = handed;
-    return (pool->ledger.room[count] - handed) |
-           (pool->stream->all.room[count] - handed - pool->other->ledger.handed[count]);
+// How much the counters of the pool, and those of both pools of the stream, may still grow. The
+// latter without stream.all.slack.
+struct cca__hit_slack {
+    cca__counts own, both;
+};
+
+static inline struct cca__hit_slack cca__hit_slack_of(const struct cca__pool *pool) {
+    const struct cca__ledger *const other = &pool->other->ledger;
+    struct cca__hit_slack slack;
+    slack.own = pool->ledger.room - pool->ledger.handed;
+    slack.both = slack.own + (other->room - other->handed);
+    return slack;
 }
 
-static inline int64_t cca__hit_count_handed_out(struct cca__pool *pool, size_t size,
-                                                size_t requested) {
-    return cca__hit_count_one_handed_out(pool, CCA__COUNT_BYTES, (int64_t)size) |
-           cca__hit_count_one_handed_out(pool, CCA__COUNT_REQUESTED, (int64_t)requested) |
-           cca__hit_count_one_handed_out(pool, CCA__COUNT_BLOCKS, 1);
+// Negative if one of the numbers is.
+static inline int64_t cca__hit_lowest(const cca__counts *counts) {
+    return ((*counts)[0] | (*counts)[1]) | ((*counts)[2] | (*counts)[3]);
 }
 
-static inline void cca__hit_count_one_taken(struct cca__pool *pool, enum cca__count count,
-                                            int64_t amount) {
-    pool->ledger.room[count] += amount;
-    pool->stream->all.room[count] += amount;
-}
-
-static inline void cca__hit_count_taken(struct cca__pool *pool, size_t size, size_t requested) {
-    cca__hit_count_one_taken(pool, CCA__COUNT_BYTES, (int64_t)size);
-    cca__hit_count_one_taken(pool, CCA__COUNT_REQUESTED, (int64_t)requested);
-    cca__hit_count_one_taken(pool, CCA__COUNT_BLOCKS, 1);
-}
-
-// Bytes of segments that are not wholly free.
-static inline void cca__hit_count_partial(struct cca__pool *pool, int64_t bytes) {
-    pool->ledger.partial_bytes += bytes;
-    pool->ledger.split_floor -= bytes;
-    pool->stream->all.split_floor -= bytes;
-}
-
-static inline int64_t cca__hit_split_slack(const struct cca__pool *pool) {
-    const struct cca__ledger *const own = &pool->ledger, *const other = &pool->other->ledger;
-    const struct cca__room_of_all *const all = &pool->stream->all;
-    const int64_t handed = own->handed[CCA__COUNT_BYTES];
-    return (own->split_free_limit - own->split_free) |
-           (all->split_free_limit - own->split_free - other->split_free) |
-           (own->split_floor + handed - own->room[CCA__COUNT_BYTES]) |
-           (all->split_floor + handed + other->handed[CCA__COUNT_BYTES] -
-            all->room[CCA__COUNT_BYTES]);
+// What inactive_split_bytes may still grow; negative if it passed a limit.
+static inline int64_t cca__hit_split_bytes_slack(const struct cca__pool *pool,
+                                                 const struct cca__hit_slack *slack) {
+    const struct cca__ledger *const own = &pool->ledger;
+    return (own->split_bytes_bound - own->partial_bytes - slack->own[CCA__COUNT_BYTES]) |
+           (pool->stream->all.split_bytes_bound - own->partial_bytes -
+            pool->other->ledger.partial_bytes - slack->both[CCA__COUNT_BYTES]);
 }
 
 // After the counters of a call: if a limit was passed, it is raised now or the caller has to meet
@@ -75,15 +58,16 @@ static inline enum base_status cca__hit_store_in_table(struct cca *cca,
                                                        const struct cca__pool *pool,
                                                        struct cca__block *block, uint32_t number) {
     struct cca__page_table *const table = &cca->page_table;
-    const struct cca__segment *const segment = &cca->segments[block->segment];
-    if (__builtin_expect(cca__page_table_is_stray(segment->address, segment->size, pool->is_small),
-                         0))
-        return cca__page_table_store_stray(table, block->address, number);
     if (pool->is_small) {
+        const uint32_t directory = cca->segments[block->segment].directory;
+        if (__builtin_expect(directory == 0, 0))
+            return cca__page_table_store_stray(table, block->address, number);
         const enum base_status status =
-            cca__page_table_store_small(table, segment->directory, block->address, number);
+            cca__page_table_store_small(table, directory, block->address, number);
         if (status != BASE_OK) return status;
     } else {
+        if (__builtin_expect(block->address >> CCA__ADDRESS_BITS != 0, 0))
+            return cca__page_table_store_stray(table, block->address, number);
         cca__page_table_store_large(table, block->address, number);
     }
     block->flags |= CCA__BLOCK_IN_TABLE;
@@ -107,11 +91,9 @@ static inline void cca__hit_split_off(struct cca *cca, struct cca__pool *pool,
     atomic_store_explicit(&tail->pool, pool->number, memory_order_relaxed);
     tail->state = CCA__BLOCK_FREE;
     tail->flags = 0;
-    tail->uses = 0;
     if (block->next != 0) cca__block_at(cca, block->next)->previous = tail_number;
     block->next = tail_number;
     block->size = rounded;
-    cca__free_index_insert(&pool->index, cca->blocks, tail_number);
 }
 
 __attribute__((always_inline)) static inline enum base_status
@@ -133,28 +115,35 @@ cca__hit_hand_out(struct cca *cca, struct cca__pool *pool, uint32_t number, size
             return status;
         }
     }
-    if (in_index) cca__free_index_remove(&pool->index, cca->blocks, number);
-
-    struct cca__ledger *const ledger = &pool->ledger;
-    int64_t slack;
     const bool was_alone = cca__block_is_alone(block);
     const int64_t whole = (int64_t)block->size;
-    if (splits) cca__hit_split_off(cca, pool, block, number, tail, rounded);
-    slack = cca__hit_count_handed_out(pool, block->size, requested);
-    if (was_alone) {
-        cca__hit_count_partial(pool, whole);
-        if (splits) {
-            ++ledger->split_free;
-            ++ledger->split_free_rises;
-            ledger->split_bytes_rises += whole - (int64_t)rounded;
-            slack |= cca__hit_split_slack(pool);
-        }
-    } else if (!splits) {
-        --ledger->split_free;
+    if (splits) {
+        if (in_index)
+            cca__free_index_replace(&pool->index, cca->blocks, number, tail);
+        else
+            cca__free_index_insert(&pool->index, cca->blocks, tail);
+        cca__hit_split_off(cca, pool, block, number, tail, rounded);
+    } else if (in_index) {
+        cca__free_index_remove(&pool->index, cca->blocks, number);
     }
     block->requested = requested;
     block->state = CCA__BLOCK_ALLOCATED;
-    cca__hit_test_limits(pool, slack, over_limit);
+
+    struct cca__ledger *const ledger = &pool->ledger;
+    ledger->handed += (cca__counts){(int64_t)block->size, (int64_t)requested, 1,
+                                    (int64_t)was_alone + splits - 1};
+    const struct cca__hit_slack slack = cca__hit_slack_of(pool);
+    const cca__counts tested = slack.own | (slack.both + stream->all.slack);
+    int64_t lowest = cca__hit_lowest(&tested);
+    if (was_alone) {
+        ledger->partial_bytes += whole;
+        if (splits) {
+            ++ledger->split_free_rises;
+            ledger->split_bytes_rises += whole - (int64_t)rounded;
+            lowest |= cca__hit_split_bytes_slack(pool, &slack);
+        }
+    }
+    cca__hit_test_limits(pool, lowest, over_limit);
     if (__builtin_expect(block->size >= cca->config.sizes.max_split_size, 0))
         cca__count_oversize(stream->device, 1);
     if (__builtin_expect(cca->observer.event != NULL, 0))
@@ -220,25 +209,32 @@ static inline void cca__hit_free_locked(struct cca *cca, struct cca__pool *pool,
     const int64_t size = (int64_t)block->size;
     if (__builtin_expect(cca->observer.event != NULL, 0))
         cca__observe_block(cca, ALLOCATOR_FREE_COMPLETED, pool, block);
-    cca__hit_count_taken(pool, block->size, block->requested);
+    const int64_t requested = (int64_t)block->requested;
     if (__builtin_expect((block->flags & CCA__BLOCK_IN_TABLE) == 0, 0))
         cca__page_table_remove_stray(&cca->page_table, block->address);
 
     int merged;
     number = cca__hit_merge(cca, pool, number, &merged);
     block = cca__block_at(cca, number);
-    if (cca__block_is_alone(block)) {
-        cca__hit_count_partial(pool, -(int64_t)block->size);
-        ledger->split_bytes_rises -= size;
-        ledger->split_free -= merged;
-    } else {
-        ledger->split_free += 1 - merged;
-        ledger->split_free_rises += merged == 0;
-    }
     block->state = CCA__BLOCK_FREE;
     block->gc_base = atomic_load_explicit(&pool->device->large_searches, memory_order_relaxed);
     cca__free_index_insert(&pool->index, cca->blocks, number);
-    cca__hit_test_limits(pool, cca__hit_split_slack(pool), over_limit);
+
+    const bool is_alone = cca__block_is_alone(block);
+    ledger->room += (cca__counts){size, requested, 1, merged - !is_alone};
+    if (is_alone) {
+        // No counter rises.
+        ledger->partial_bytes -= (int64_t)block->size;
+        ledger->split_bytes_rises -= size;
+        return;
+    }
+    ledger->split_free_rises += merged == 0;
+    const struct cca__hit_slack slack = cca__hit_slack_of(pool);
+    const cca__counts all = slack.both + pool->stream->all.slack;
+    cca__hit_test_limits(pool,
+                         cca__hit_split_bytes_slack(pool, &slack) |
+                             slack.own[CCA__COUNT_SPLIT_FREE] | all[CCA__COUNT_SPLIT_FREE],
+                         over_limit);
 }
 
 #endif

@@ -100,7 +100,8 @@ static enum base_status release_chain(struct cca__pool *pool, uint32_t first,
         cca__free_index_insert(&pool->index, cca->blocks, first);
         first = next;
     }
-    cca__block_cache_trim(&pool->stream->unused_blocks, &cca->block_chunks);
+    if (pool->stream->first_segment == 0)
+        cca__block_cache_trim(&pool->stream->unused_blocks, &cca->block_chunks);
     cca__lock_release(&pool->stream->lock);
     return status;
 }
@@ -357,7 +358,6 @@ static enum base_status add_block_locked(struct cca *cca, struct cca__pool *pool
     atomic_store_explicit(&block->pool, pool->number, memory_order_relaxed);
     block->state = CCA__BLOCK_FREE;
     block->flags = 0;
-    block->uses = 0;
     segment->first_block = *number;
     segment->previous = 0;
     segment->next = stream->first_segment;

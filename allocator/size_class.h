@@ -57,9 +57,9 @@ size_t cca__segment_size(const struct cca__size_rules *rules, size_t rounded);
 // Whether the surplus beyond ROUNDED of a block of SIZE bytes becomes a block of its own.
 static inline bool cca__should_split(const struct cca__size_rules *rules, bool is_small,
                                      size_t size, size_t rounded) {
-    const size_t remaining = size - rounded;
-    if (is_small) return remaining >= CCA_MIN_BLOCK;
-    return rounded < rules->max_split_size && remaining > CCA_SMALL_LIMIT;
+    // Without a branch on the pool, which a program that mixes them would make unpredictable.
+    const size_t least = is_small ? CCA_MIN_BLOCK : CCA_SMALL_LIMIT + 1;
+    return (size - rounded >= least) & (is_small | (rounded < rules->max_split_size));
 }
 
 // Whether max_split_size forbids the best fit: a small request may not take an oversize block,

@@ -18,7 +18,8 @@ int64_t cca__pool_current(const struct cca__pool *pool, enum cca__family family)
     switch (family) {
     case CCA__ALLOCATION: return active - ledger->pending_blocks;
     case CCA__ACTIVE: return active;
-    case CCA__INACTIVE_SPLIT: return ledger->split_free;
+    case CCA__INACTIVE_SPLIT:
+        return ledger->handed[CCA__COUNT_SPLIT_FREE] - taken_of(pool, CCA__COUNT_SPLIT_FREE);
     case CCA__ALLOCATED_BYTES: return active_bytes - ledger->pending_bytes;
     case CCA__ACTIVE_BYTES: return active_bytes;
     case CCA__INACTIVE_SPLIT_BYTES: return ledger->partial_bytes - active_bytes;
@@ -82,41 +83,29 @@ static void set_limits(struct cca__stream *stream, int kind, int64_t blocks, int
     limits->active[CCA__COUNT_BYTES] =
         least(family[CCA__ACTIVE_BYTES][kind], family[CCA__ALLOCATED_BYTES][kind] + bytes);
     limits->active[CCA__COUNT_REQUESTED] = family[CCA__REQUESTED_BYTES][kind];
-    limits->split_free = family[CCA__INACTIVE_SPLIT][kind];
+    limits->active[CCA__COUNT_SPLIT_FREE] = family[CCA__INACTIVE_SPLIT][kind];
     limits->split_bytes = family[CCA__INACTIVE_SPLIT_BYTES][kind];
-}
-
-// Room that PARTIAL bytes of segments leave for the split bytes, as the ledgers keep it.
-static int64_t split_floor(const struct cca__limits *limits, int64_t partial_bytes) {
-    return limits->split_bytes - partial_bytes + limits->active[CCA__COUNT_BYTES];
 }
 
 void cca__stats_update_limits_locked(struct cca__stream *stream) {
     struct cca__ledger *const small = &stream->pools[CCA__POOL_SMALL].ledger;
     struct cca__ledger *const large = &stream->pools[CCA__POOL_LARGE].ledger;
-    int64_t small_taken[CCA__COUNT_KINDS], large_taken[CCA__COUNT_KINDS];
-    for (int count = 0; count < CCA__COUNT_KINDS; ++count) {
-        small_taken[count] = taken_of(&stream->pools[CCA__POOL_SMALL], (enum cca__count)count);
-        large_taken[count] = taken_of(&stream->pools[CCA__POOL_LARGE], (enum cca__count)count);
-    }
+    struct cca__limits *const of_small = &stream->limits[ALLOCATOR_STAT_SMALL_POOL];
+    struct cca__limits *const of_large = &stream->limits[ALLOCATOR_STAT_LARGE_POOL];
+    struct cca__limits *const of_all = &stream->limits[ALLOCATOR_STAT_ALL];
+    const cca__counts small_taken = small->room - of_small->active;
+    const cca__counts large_taken = large->room - of_large->active;
     set_limits(stream, ALLOCATOR_STAT_SMALL_POOL, small->pending_blocks, small->pending_bytes);
     set_limits(stream, ALLOCATOR_STAT_LARGE_POOL, large->pending_blocks, large->pending_bytes);
     set_limits(stream, ALLOCATOR_STAT_ALL, small->pending_blocks + large->pending_blocks,
                small->pending_bytes + large->pending_bytes);
-    const struct cca__limits *const limits = stream->limits;
-    for (int count = 0; count < CCA__COUNT_KINDS; ++count) {
-        small->room[count] = small_taken[count] + limits[ALLOCATOR_STAT_SMALL_POOL].active[count];
-        large->room[count] = large_taken[count] + limits[ALLOCATOR_STAT_LARGE_POOL].active[count];
-        stream->all.room[count] =
-            small_taken[count] + large_taken[count] + limits[ALLOCATOR_STAT_ALL].active[count];
-    }
-    small->split_floor = split_floor(&limits[ALLOCATOR_STAT_SMALL_POOL], small->partial_bytes);
-    large->split_floor = split_floor(&limits[ALLOCATOR_STAT_LARGE_POOL], large->partial_bytes);
-    small->split_free_limit = limits[ALLOCATOR_STAT_SMALL_POOL].split_free;
-    large->split_free_limit = limits[ALLOCATOR_STAT_LARGE_POOL].split_free;
-    stream->all.split_free_limit = limits[ALLOCATOR_STAT_ALL].split_free;
-    stream->all.split_floor =
-        split_floor(&limits[ALLOCATOR_STAT_ALL], small->partial_bytes + large->partial_bytes);
+    small->room = small_taken + of_small->active;
+    large->room = large_taken + of_large->active;
+    stream->all.slack = of_all->active - of_small->active - of_large->active;
+    small->split_bytes_bound = of_small->split_bytes + of_small->active[CCA__COUNT_BYTES];
+    large->split_bytes_bound = of_large->split_bytes + of_large->active[CCA__COUNT_BYTES];
+    stream->all.split_bytes_bound = of_all->split_bytes + of_small->active[CCA__COUNT_BYTES] +
+                                    of_large->active[CCA__COUNT_BYTES];
 }
 
 bool cca__stats_raise_locked(struct cca__stream *stream) {

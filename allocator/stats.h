@@ -1,13 +1,15 @@
 // Statistics: exact, with few stores on the path of a cache hit.
 //
-// A pool counts what was handed out and what was taken back, both ever growing; the rest is
-// derived: current = handed - taken, `allocated` = handed, `freed` = taken (plus what waits for
-// events, where the free counts at once). The bytes of free parts of split segments are bytes of
-// segments not wholly free - active bytes, so their peak is a floor on active bytes and needs no
-// counter.
+// A pool counts what was handed out and what was taken back, both ever growing, in one vector
+// each: a call changes one of them, by one addition. The rest is derived: current = handed -
+// taken, `allocated` = handed, `freed` = taken (plus what waits for events, where the free counts
+// at once). The bytes of free parts of split segments are bytes of segments not wholly free -
+// active bytes, so their peak is a floor on active bytes and needs no counter.
 //
 // What was taken is kept as *room* = taken + limit, so that a hand-out tests a limit by one
-// subtraction: it is passed when room - handed is negative.
+// subtraction: it is passed when the *slack* room - handed is negative. The slack of both pools
+// together is the sum of theirs and a constant. So the path of a hit stores no counter twice:
+// stores are its cost, since the next lock waits until they are done.
 //
 // Peaks over several pools need no shared counter either. Each stream has a *limit* for each
 // family and kind; the limits of a device's streams together never exceed the peak. So while no
@@ -26,8 +28,18 @@ struct cca__device;
 struct cca__pool;
 struct cca__stream;
 
-// What a hit counts, in the order of the vectors below.
-enum cca__count { CCA__COUNT_BYTES, CCA__COUNT_REQUESTED, CCA__COUNT_BLOCKS, CCA__COUNT_KINDS };
+// What a hit counts.
+enum cca__count {
+    CCA__COUNT_BYTES,
+    CCA__COUNT_REQUESTED,
+    CCA__COUNT_BLOCKS,
+    // Free blocks in split segments. Calls of both kinds raise and lower it, so that only handed -
+    // taken has a meaning.
+    CCA__COUNT_SPLIT_FREE,
+    CCA__COUNT_KINDS
+};
+// One number each; counts[CCA__COUNT_BYTES] and so on.
+typedef int64_t cca__counts __attribute__((vector_size(CCA__COUNT_KINDS * sizeof(int64_t))));
 
 // The families whose peaks have limits. Segments and reserved bytes change on the slow path only.
 enum cca__family {
@@ -44,29 +56,27 @@ enum cca__family {
 // The counters of one pool, guarded by its stream's lock. What was "taken" back is complete: no
 // longer waiting for events.
 struct cca__ledger {
-    int64_t handed[CCA__COUNT_KINDS];
-    int64_t room[CCA__COUNT_KINDS]; // taken + limit.active of the pool's kind
-    int64_t split_free;             // free blocks in split segments
-    // limit.split_bytes - partial_bytes + limit.active[BYTES]: split_floor + handed[BYTES] -
-    // room[BYTES] is what inactive_split_bytes may still grow.
-    int64_t split_floor;
-    int64_t split_free_limit;  // limit.split_free of the pool's kind
-    int64_t split_free_rises;  // sum of its increases
+    cca__counts handed;
+    cca__counts room;          // taken + limit.active of the pool's kind
     int64_t partial_bytes;     // of segments that are not wholly free
     int64_t split_bytes_rises; // sum of increases of inactive_split_bytes, less taken[BYTES]
+    int64_t split_free_rises;  // sum of increases of inactive_split
+    // limit.split_bytes + limit.active[BYTES]: this - partial_bytes - slack[BYTES] is what
+    // inactive_split_bytes may still grow.
+    int64_t split_bytes_bound;
     int64_t pending_blocks, pending_bytes; // freed, waiting for events
 };
 
-// When the counters of a stream must be looked at: as the fast path tests it.
+// When the counters of a stream must be looked at.
 struct cca__limits {
-    int64_t active[CCA__COUNT_KINDS]; // of handed - taken
-    int64_t split_free, split_bytes;
+    cca__counts active; // of handed - taken
+    int64_t split_bytes;
 };
 
-// The same as a ledger's, for both pools of a stream together.
-struct cca__room_of_all {
-    int64_t room[CCA__COUNT_KINDS];
-    int64_t split_floor, split_free_limit;
+// The same for both pools of a stream together, as the fast path tests it.
+struct cca__bound_of_all {
+    cca__counts slack; // what both pools together have more than the sum of theirs; negative
+    int64_t split_bytes_bound;
 };
 
 // Increases and decreases of one counter as PyTorch does, for what changes on slow paths only.
