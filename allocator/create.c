@@ -4,6 +4,7 @@
 #include "allocator/cca.h"
 #include "allocator/direct.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 // If TEXT begins with PREFIX as a whole key and value, what follows it; else NULL.
@@ -12,6 +13,10 @@ static const char *after(const char *text, const char *prefix) {
     if (strncmp(text, prefix, length) != 0) return NULL;
     if (text[length] == ',') return text + length + 1;
     return text[length] == '\0' ? text + length : NULL;
+}
+
+static bool is_key(const char *text, size_t length, const char *key) {
+    return length == strlen(key) && strncmp(text, key, length) == 0;
 }
 
 enum base_status allocator_create(const char *text, double fraction, struct allocator **allocator) {
@@ -25,9 +30,16 @@ enum base_status allocator_create(const char *text, double fraction, struct allo
         return direct_allocator_create(allocator);
     }
     config = after(whole, "x_allocator:caching");
-    if (config == NULL && strncmp(whole, "x_allocator:", strlen("x_allocator:")) == 0)
+    const size_t key_length = strcspn(whole, ":, ");
+    if (config == NULL && is_key(whole, key_length, "x_allocator"))
         return base_status_set(BASE_INVALID_CONFIG, "'%s': x_allocator is caching or direct",
                                whole);
+    // The parser of what follows knows only the other key of ours.
+    if (config == NULL && strncmp(whole, "x_", 2) == 0 && !is_key(whole, key_length, "x_torch"))
+        return base_status_set(
+            BASE_INVALID_CONFIG,
+            "Unrecognized key '%.*s': the keys of our own are x_torch and, in front, x_allocator",
+            (int)key_length, whole);
     return cca_allocator_create(
         &(struct cca_options){
             .config = config != NULL ? config : whole,

@@ -4,18 +4,24 @@
 """
 
 import os
+import signal
+
+if __name__ == "__main__":
+    # The other imports take a moment, and Ctrl-C within it would show a traceback of them.
+    signal.signal(signal.SIGINT, lambda number, _frame: os._exit(128 + number))
+
 import sys
 import tempfile
 
 from bench import runner, summary
+from reports import program
 
 SPEED_EVENT_COUNT = 1000000
 
 
 def parse(argv):
-    parser = runner.Parser(
+    parser = program.Parser(
         prog="all",
-        allow_abbrev=False,
         description="Replays every bundled trace under allocator configurations, measures host "
         "cost and replay speed, and writes the report.",
         epilog="Without --config: those of //bench:replay, six of them.",

@@ -15,7 +15,9 @@
 #include "base/progress.h"
 #include "base/size.h"
 #include "base/thread.h"
+#include "bench/companion.h"
 #include "bench/context.h"
+#include "bench/device.h"
 #include "bench/host_cost_report.h"
 #include "bench/ideal_list.h"
 #include "bench/pin.h"
@@ -30,10 +32,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#ifdef TIDEMARK_SIMULATOR
-#include "simulator/sim.h"
-#endif
 
 #define ROUND_COUNT 15
 #define ROUND_COUNT_QUICK 5
@@ -200,31 +198,6 @@ static enum base_status percentiles_add(struct bench_results *results, uint64_t 
 }
 
 //--------------------------------------------------------------------------------------------------
-// A second thread that only exists, from before the first measurement to after the last one.
-
-static struct {
-    struct base_thread thread;
-    struct base_mutex mutex;
-    struct base_condition condition;
-    bool leave; // guarded by mutex
-} companion = {.mutex = BASE_MUTEX_INITIALIZER, .condition = BASE_CONDITION_INITIALIZER};
-
-static void companion_body(void *argument) {
-    (void)argument;
-    base_mutex_lock(&companion.mutex);
-    while (!companion.leave) base_condition_wait(&companion.condition, &companion.mutex);
-    base_mutex_unlock(&companion.mutex);
-}
-
-static void companion_end(void) {
-    base_mutex_lock(&companion.mutex);
-    companion.leave = true;
-    base_condition_signal(&companion.condition);
-    base_mutex_unlock(&companion.mutex);
-    base_thread_join(&companion.thread);
-}
-
-//--------------------------------------------------------------------------------------------------
 // The program.
 
 static bool smoke;
@@ -245,21 +218,6 @@ static const struct base_program program = {
     .common = BASE_COMMON_OUT | BASE_COMMON_SEED | BASE_COMMON_QUICK | BASE_COMMON_CAPACITY,
     .options = options,
 };
-
-static enum base_status device_prepare(const struct base_common *common) {
-#ifdef TIDEMARK_SIMULATOR
-    return sim_configure(
-        &(struct sim_options){.capacity_bytes = common->capacity, .numerics = SIM_NUMERICS_OFF});
-#else
-    if (common->capacity != 0)
-        base_options_usage_error(
-            &program, "--capacity needs the simulator; a GPU has the memory that it has");
-    const cudaError_t error = cudaSetDevice(0);
-    if (error != cudaSuccess)
-        return base_status_set(BASE_ENVIRONMENT, "no usable GPU: %s", cudaGetErrorString(error));
-    return BASE_OK;
-#endif
-}
 
 // Two files, since one and two threads are different questions with names of different shape.
 static const char *const file_names[] = {"host_cost.json", "host_cost_two_threads.json", NULL};
@@ -313,7 +271,7 @@ static enum base_status measure_and_report(const struct base_common *common, int
     bench_context_collect(&(struct bench_context_options){.seed = common->seed, .pinned_cpu = cpu},
                           &context);
     bench_context_apply(&context);
-    base_thread_start(&companion.thread, companion_body, NULL);
+    bench_companion_begin();
     cases_make(common->seed);
     struct bench_results *results = NULL;
     enum base_status status = measure_all(common, &results);
@@ -325,7 +283,7 @@ static enum base_status measure_and_report(const struct base_common *common, int
     if (status == BASE_OK && folder != NULL) status = results_save(results, folder);
     bench_results_destroy(results);
     patterns_forget();
-    companion_end();
+    bench_companion_end();
     return status;
 }
 
@@ -333,17 +291,15 @@ int main(int argc, char **argv) {
     struct base_common common = BASE_COMMON_DEFAULTS;
     base_options_parse(&program, argc, argv, &common);
     base_interrupt_install();
-    enum base_status status = BASE_OK;
-    char *folder = NULL;
-    if (common.out != NULL)
+    struct bench_result_folder folder = {0};
+    enum base_status status = bench_device_prepare(&program, &common, 0);
+    if (status == BASE_OK && common.out != NULL)
         status = bench_result_folder_make(program.name, common.out, file_names, &folder);
     int cpu = -1;
     if (status == BASE_OK && bench_pin_thread(0, &cpu) != BASE_OK)
         fprintf(stderr, "host_cost: %s\n", base_status_message());
-    if (status == BASE_OK) status = device_prepare(&common);
-    if (status == BASE_OK) status = measure_and_report(&common, cpu, folder);
-    if (status != BASE_OK && folder != NULL) (void)rmdir(folder); // fails if it holds something
-    free(folder);
+    if (status == BASE_OK) status = measure_and_report(&common, cpu, folder.path);
+    bench_result_folder_release(&folder);
     if (status == BASE_OK) return 0;
     fprintf(stderr, "host_cost: %s\n", base_status_message());
     return status == BASE_INTERRUPTED ? base_interrupt_exit_code() : base_status_exit_code(status);

@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 from bench import runner, summary
+from reports import program
 
 RATIO_LIMIT = 8.0
 MEMORY_SHARE = 0.5
@@ -44,9 +45,8 @@ PICKLE_READER = [sys.executable, "-c", PICKLE_LOAD]
 
 
 def parse(argv):
-    parser = runner.Parser(
+    parser = program.Parser(
         prog="read_speed",
-        allow_abbrev=False,
         description="Reads a snapshot with Tidemark's reader and with Python's pickle.load; "
         "prints times and peak memory.",
     )

@@ -8,22 +8,23 @@
 #include "base/options.h"
 #include "base/progress.h"
 #include "base/size.h"
+#include "base/text.h"
 #include "bench/context.h"
+#include "bench/device.h"
 #include "bench/pin.h"
 #include "bench/replay_configs.h"
 #include "bench/replay_outcome.h"
 #include "bench/result_folder.h"
 #include "bench/shim.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#ifdef TIDEMARK_SIMULATOR
-#include "simulator/sim.h"
-#endif
+#include <unistd.h>
 
 // How often each configuration is timed. A short trace is passed several times a round, for about
 // ROUND_EVENT_COUNT events; a long one gets fewer rounds, so that all configurations of a trace
@@ -62,7 +63,7 @@ static const struct base_program program = {
                "times the default's peak. With "
                "--out, writes DIR/replay.json and DIR/replay_memory.json (docs/results.md).",
     .common = BASE_COMMON_CONFIG | BASE_COMMON_OUT | BASE_COMMON_SEED | BASE_COMMON_QUICK |
-              BASE_COMMON_CAPACITY | BASE_COMMON_FORMAT,
+              BASE_COMMON_CAPACITY | BASE_COMMON_FORMAT | BASE_COMMON_DEVICE,
     .options = options,
     .argument_count_minimum = 1,
     .argument_count_maximum = -1,
@@ -72,11 +73,13 @@ struct job {
     struct base_common common;
     const struct base_config *configs;
     int config_count;
-    char *folder; // NULL: no files
+    struct bench_result_folder folder;
+    uint64_t device_bytes; // of --device, for recordings that do not say; 0: unlimited
     struct bench_context context;
     struct bench_replay_outcomes outcomes;
     struct bench_results *results; // of all traces; NULL before the first
     bool unreadable;               // a file was left out
+    int output_error;              // errno of a ranking that could not be printed, or 0
 };
 
 // One trace at work.
@@ -115,7 +118,7 @@ static enum base_status default_peak(struct work *work, const struct bench_repla
     struct workload_replay_result result;
     const struct bench_replay_setup setup = {
         .plan = work->plan, .rules = work->rules, .config = "", .limits = *limits};
-    enum base_status status = bench_replay_observe(&setup, &result);
+    enum base_status status = bench_replay_observe(&setup, &result, NULL);
     if (status != BASE_OK) return status;
     work->default_peak = result.peak_reserved_bytes;
     workload_replay_result_deinit(&result);
@@ -127,6 +130,10 @@ static enum base_status observe(struct work *work, const struct base_config *con
     struct bench_replay_limits limits =
         bench_replay_limits_of(work->trace, job->common.capacity, fraction);
     const bool recorded = bench_replay_config_is_recorded(work->trace, config->text, &limits);
+    if (!limits.capacity_known && job->device_bytes != 0) {
+        limits.capacity_bytes = job->device_bytes;
+        limits.capacity_known = true;
+    }
     enum base_status status = BASE_OK;
     if (!recorded && bench_replay_config_needs_limit(config->text, &limits)) {
         status = default_peak(work, &limits);
@@ -145,7 +152,7 @@ static enum base_status observe(struct work *work, const struct base_config *con
     status = bench_replay_outcome_add(&job->outcomes, &texts, &outcome);
     if (status != BASE_OK) return status;
     const struct bench_replay_setup setup = setup_of(work, outcome);
-    status = bench_replay_observe(&setup, &outcome->result);
+    status = bench_replay_observe(&setup, &outcome->result, &outcome->device_time);
     if (status != BASE_OK) bench_replay_outcome_drop(&job->outcomes);
     return status;
 }
@@ -204,6 +211,11 @@ static void count_memory(struct bench_state *state, const struct bench_replay_ou
     bench_counter(state, "memory_fraction", outcome->limits.fraction);
     const uint64_t limit_bytes = bench_replay_limit_bytes(&outcome->limits);
     if (limit_bytes != 0) bench_counter(state, "limit_bytes", (double)limit_bytes);
+    if (outcome->device_time.known) {
+        bench_counter(state, "modelled_device_s", outcome->device_time.typical_s);
+        bench_counter(state, "modelled_device_low_s", outcome->device_time.low_s);
+        bench_counter(state, "modelled_device_high_s", outcome->device_time.high_s);
+    }
     if (result->self_check.checked)
         bench_counter(state, "self_check", bench_replay_share_equal(&result->self_check));
 }
@@ -301,10 +313,13 @@ static bool name_is_taken(const struct job *job, const char *name) {
     return false;
 }
 
-// The trace's name, with the device if several have a history, and a number if it is taken.
+// The trace's name, with the device if several have a history, and a number if it is taken. The
+// names of results are parts with '/' between them, so it has none of its own.
 static void choose_name(struct work *work, int device, bool several) {
     char base[NAME_SIZE - 64];
     (void)snprintf(base, sizeof base, "%.*s", (int)sizeof base - 1, work->trace->name);
+    base_text_clean(base); // a character that was cut
+    for (char *slash = base; (slash = strchr(slash, '/')) != NULL;) *slash = '-';
     if (several)
         (void)snprintf(work->name, NAME_SIZE, "%s-device%d", base, device);
     else
@@ -323,12 +338,12 @@ static void leave_out(struct job *job, const char *path) {
 }
 
 // The ranking of the outcomes from FIRST on, those of one trace.
-static void print_ranking(const struct job *job, size_t first) {
+static void print_ranking(struct job *job, size_t first) {
     const size_t count = job->outcomes.count - first;
     if (first == 0 && count > 0)
         bench_replay_print_settings(stdout, job->configs, job->config_count);
     bench_replay_print_table(stdout, job->outcomes.items + first, count);
-    (void)fflush(stdout);
+    if (fflush(stdout) != 0) job->output_error = errno;
 }
 
 static enum base_status replay_device(struct job *job, const struct trace *trace, int device,
@@ -381,39 +396,30 @@ static const char *const file_names[] = {"replay.json", "replay_memory.json", NU
 
 static enum base_status save(const struct job *job) {
     char path[4400];
-    if (job->folder == NULL || job->outcomes.count == 0) return BASE_OK;
-    (void)snprintf(path, sizeof path, "%s/replay_memory.json", job->folder);
+    if (job->folder.path == NULL || job->outcomes.count == 0) return BASE_OK;
+    (void)snprintf(path, sizeof path, "%s/replay_memory.json", job->folder.path);
     enum base_status status = bench_replay_memory_write(&job->outcomes, &job->context, path);
     if (status != BASE_OK || job->results == NULL) return status;
-    (void)snprintf(path, sizeof path, "%s/replay.json", job->folder);
+    (void)snprintf(path, sizeof path, "%s/replay.json", job->folder.path);
     return bench_results_write(job->results, path);
 }
 
-static enum base_status check_options(const struct base_common *common) {
+static enum base_status check_options(struct job *job) {
     if (fraction != -1 && !(fraction > 0 && fraction <= 1))
         base_options_usage_error(&program, "--fraction %g: want a number above 0 up to 1",
                                  fraction);
     if (round_count > ROUND_COUNT_LIMIT)
         base_options_usage_error(&program, "--rounds %" PRIu64 ": want at most %d", round_count,
                                  ROUND_COUNT_LIMIT);
-#ifdef TIDEMARK_SIMULATOR
-    const uint64_t capacity =
-        common->capacity != 0 ? common->capacity : BENCH_REPLAY_CAPACITY_UNLIMITED;
-    return sim_configure(
-        &(struct sim_options){.capacity_bytes = capacity, .numerics = SIM_NUMERICS_OFF});
-#else
-    if (common->capacity != 0)
-        base_options_usage_error(
-            &program, "--capacity needs the simulator; a GPU has the memory that it has");
-    const cudaError_t error = cudaSetDevice(0);
-    if (error != cudaSuccess)
-        return base_status_set(BASE_ENVIRONMENT, "no usable GPU: %s", cudaGetErrorString(error));
-    return BASE_OK;
-#endif
+    const bool has_device = job->common.device != NULL;
+    const enum base_status status = bench_device_prepare(
+        &program, &job->common, has_device ? 0 : BENCH_REPLAY_CAPACITY_UNLIMITED);
+    if (status == BASE_OK && has_device) job->device_bytes = bench_device_capacity();
+    return status;
 }
 
 static enum base_status prepare(struct job *job) {
-    enum base_status status = check_options(&job->common);
+    enum base_status status = check_options(job);
     if (status == BASE_OK)
         status = bench_replay_configs_check(job->common.configs, job->common.config_count);
     if (status != BASE_OK) return status;
@@ -429,16 +435,25 @@ static enum base_status prepare(struct job *job) {
         fprintf(stderr, "replay: %s\n", base_status_message());
     struct bench_context_options context = {.seed = job->common.seed, .pinned_cpu = cpu};
 #ifdef TIDEMARK_SIMULATOR
-    if (job->common.capacity == 0) context.capacity = "as recorded, else unlimited";
+    if (job->common.capacity == 0)
+        context.capacity = job->device_bytes != 0 ? "as recorded, else the device's"
+                                                  : "as recorded, else unlimited";
 #endif
     bench_context_collect(&context, &job->context);
     bench_context_apply(&job->context);
     return BASE_OK;
 }
 
+static enum base_status print_json(struct job *job) {
+    const enum base_status status = bench_replay_print_json(stdout, &job->outcomes);
+    if (fflush(stdout) != 0) job->output_error = errno;
+    return status;
+}
+
 static enum base_status run(struct job *job) {
     enum base_status status = prepare(job);
-    for (int i = 0; i < job->common.argument_count && status == BASE_OK; i++) {
+    const int count = job->common.argument_count;
+    for (int i = 0; i < count && status == BASE_OK && job->output_error == 0; i++) {
         if (base_interrupted()) status = base_status_set(BASE_INTERRUPTED, "interrupted");
         if (status == BASE_OK) status = replay_file(job, job->common.arguments[i]);
     }
@@ -446,7 +461,7 @@ static enum base_status run(struct job *job) {
     const enum base_status saved = save(job);
     if (saved != BASE_OK) return saved;
     if (status == BASE_OK && job->common.format_json)
-        status = bench_replay_print_json(stdout, &job->outcomes);
+        status = print_json(job);
     return status;
 }
 
@@ -454,6 +469,8 @@ int main(int argc, char **argv) {
     struct job job = {.common = BASE_COMMON_DEFAULTS};
     base_options_parse(&program, argc, argv, &job.common);
     base_interrupt_install();
+    // Whoever reads the rankings may have seen enough: what is complete is kept all the same.
+    (void)signal(SIGPIPE, SIG_IGN);
     const enum base_status status = run(&job);
     int code = job.unreadable ? base_status_exit_code(BASE_FORMAT) : 0;
     if (status == BASE_INTERRUPTED) {
@@ -466,6 +483,7 @@ int main(int argc, char **argv) {
     bench_replay_outcomes_deinit(&job.outcomes);
     bench_results_destroy(job.results);
     free(job.common.configs);
-    free(job.folder);
+    bench_result_folder_release(&job.folder);
+    if (job.output_error == EPIPE) _exit(code != 0 ? code : 128 + SIGPIPE); // quietly
     return code;
 }

@@ -7,6 +7,12 @@ a result folder, makes the page and says which setting to run.
 """
 
 import os
+import signal
+
+if __name__ == "__main__":
+    # The other imports take a moment, and Ctrl-C within it would show a traceback of them.
+    signal.signal(signal.SIGINT, lambda number, _frame: os._exit(128 + number))
+
 import subprocess
 import sys
 
@@ -43,7 +49,8 @@ def job(run, argv, tools=None):
     tools = tools or runner.Tools()
     out, rest = split_option(argv, "--out")
     if any(word in ("--help", "--usage") for word in rest) or not rest:
-        raise runner.Stop(subprocess.call([tools.replay] + rest))
+        status = subprocess.call([tools.replay] + rest)
+        raise runner.Stop(status if status >= 0 else 128 - status)
     # The rankings as JSON are for a program, which gets nothing else.
     json_wanted = split_option(rest, "--format")[0] == "json"
 

@@ -18,6 +18,7 @@ struct bench_replay_outcome {
     bool is_limit; // without a cache: shows what is possible, no setting to choose
     struct bench_replay_limits limits;
     struct workload_replay_result result;
+    struct bench_replay_device_time device_time; // of the observed pass
     double ns_per_event; // of the timed pass; negative: not measured
 };
 

@@ -2,6 +2,7 @@
 #include "bench/replay_run.h"
 
 #include "allocator/create.h"
+#include "base/check.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -55,6 +56,18 @@ static enum base_status configure_device(const struct bench_replay_setup *setup)
 #endif
 }
 
+// The sentence for a text that was refused: where it says a place, that of the text as the user
+// wrote it, without our key in front.
+static enum base_status refuse_config(const char *config, const char *whole, double fraction) {
+    struct allocator *allocator;
+    enum base_status status = allocator_create(config, fraction, &allocator);
+    if (status != BASE_OK) return status;
+    allocator_destroy(allocator); // refused only together with our key
+    status = allocator_create(whole, fraction, &allocator);
+    BASE_CHECK(status != BASE_OK);
+    return status;
+}
+
 enum base_status bench_replay_allocator(const struct bench_replay_setup *setup,
                                         struct allocator **allocator) {
     enum base_status status = configure_device(setup);
@@ -72,12 +85,26 @@ enum base_status bench_replay_allocator(const struct bench_replay_setup *setup,
                                size);
     (void)snprintf(text, size, "x_torch:%s%s%s", setup->rules, rest[0] != 0 ? "," : "", rest);
     status = allocator_create(text, fraction, allocator);
+    if (status == BASE_INVALID_CONFIG) status = refuse_config(setup->config, text, fraction);
     free(text);
     return status;
 }
 
+static struct bench_replay_device_time modelled_time(void) {
+#ifdef TIDEMARK_SIMULATOR
+    const struct sim_interval time = sim_call_time();
+    return (struct bench_replay_device_time){.known = true,
+                                             .low_s = (double)time.low_ns / 1e9,
+                                             .typical_s = (double)time.typical_ns / 1e9,
+                                             .high_s = (double)time.high_ns / 1e9};
+#else
+    return (struct bench_replay_device_time){0};
+#endif
+}
+
 enum base_status bench_replay_observe(const struct bench_replay_setup *setup,
-                                      struct workload_replay_result *result) {
+                                      struct workload_replay_result *result,
+                                      struct bench_replay_device_time *device_time) {
     struct allocator *allocator;
     enum base_status status = bench_replay_allocator(setup, &allocator);
     if (status != BASE_OK) return status;
@@ -85,6 +112,8 @@ enum base_status bench_replay_observe(const struct bench_replay_setup *setup,
                                                     .recorded_addresses = setup->recorded,
                                                     .snapshot = true};
     status = workload_replay_run(setup->plan, allocator, &options, result);
+    // Before the allocator gives back what it holds, which is no part of the replay.
+    if (device_time != NULL) *device_time = modelled_time();
     allocator_destroy(allocator);
     return status;
 }

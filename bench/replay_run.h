@@ -45,9 +45,16 @@ struct bench_replay_setup {
 enum base_status bench_replay_allocator(const struct bench_replay_setup *setup,
                                         struct allocator **allocator) BASE_MUST_USE;
 
-// The observed pass, final layout included.
+// Modelled host time of the device calls of a pass (docs/cost-model.md): nothing waits for it.
+struct bench_replay_device_time {
+    bool known; // only the simulator has a model
+    double low_s, typical_s, high_s;
+};
+
+// The observed pass, final layout included. DEVICE_TIME may be NULL.
 enum base_status bench_replay_observe(const struct bench_replay_setup *setup,
-                                      struct workload_replay_result *result) BASE_MUST_USE;
+                                      struct workload_replay_result *result,
+                                      struct bench_replay_device_time *device_time) BASE_MUST_USE;
 // The timed pass.
 enum base_status bench_replay_time(const struct bench_replay_setup *setup,
                                    struct workload_replay_time *time) BASE_MUST_USE;

@@ -4,6 +4,7 @@
 #include "base/options.h"
 #include "base/progress.h"
 #include "base/thread.h"
+#include "bench/companion.h"
 #include "bench/context.h"
 #include "bench/ideal_list.h"
 #include "bench/pin.h"
@@ -100,38 +101,13 @@ static void measure(struct bench_state *state, void *argument) {
 // Before anything is timed: the caching allocator's observed pass serves the whole history.
 static enum base_status check_replay(const struct bench_replay_setup *setup) {
     struct workload_replay_result result;
-    enum base_status status = bench_replay_observe(setup, &result);
+    enum base_status status = bench_replay_observe(setup, &result, NULL);
     if (status != BASE_OK) return status;
     if (result.out_of_memory || result.event_count != workload_replay_event_count(setup->plan))
         status = base_status_set(BASE_CHECK_FAILED, "the replay ended after %" PRIu64 " events: %s",
                                  result.event_count, result.out_of_memory_message);
     workload_replay_result_deinit(&result);
     return status;
-}
-
-//--------------------------------------------------------------------------------------------------
-// A second thread that only exists: glibc takes locks more cheaply in a process of one thread.
-
-static struct {
-    struct base_thread thread;
-    struct base_mutex mutex;
-    struct base_condition condition;
-    bool leave; // guarded by mutex
-} companion = {.mutex = BASE_MUTEX_INITIALIZER, .condition = BASE_CONDITION_INITIALIZER};
-
-static void companion_body(void *argument) {
-    (void)argument;
-    base_mutex_lock(&companion.mutex);
-    while (!companion.leave) base_condition_wait(&companion.condition, &companion.mutex);
-    base_mutex_unlock(&companion.mutex);
-}
-
-static void companion_end(void) {
-    base_mutex_lock(&companion.mutex);
-    companion.leave = true;
-    base_condition_signal(&companion.condition);
-    base_mutex_unlock(&companion.mutex);
-    base_thread_join(&companion.thread);
 }
 
 //--------------------------------------------------------------------------------------------------
@@ -203,7 +179,7 @@ static enum base_status run_file(const char *path, const struct base_common *com
 
 static enum base_status run(const struct base_common *common) {
     static const char *const file_names[] = {"replay_speed.json", NULL};
-    char *folder = NULL;
+    struct bench_result_folder folder = {0};
     enum base_status status = BASE_OK;
     if (common->out != NULL)
         status = bench_result_folder_make(program.name, common->out, file_names, &folder);
@@ -219,19 +195,18 @@ static enum base_status run(const struct base_common *common) {
     bench_context_collect(&options, &context);
     bench_context_apply(&context);
     struct bench_results *results = NULL;
-    base_thread_start(&companion.thread, companion_body, NULL);
+    bench_companion_begin();
     for (int i = 0; i < common->argument_count && status == BASE_OK; i++)
         status = run_file(common->arguments[i], common, &results);
-    companion_end();
-    if (status == BASE_OK && folder != NULL) {
+    bench_companion_end();
+    if (status == BASE_OK && folder.path != NULL) {
         char path[4400];
-        (void)snprintf(path, sizeof path, "%s/replay_speed.json", folder);
+        (void)snprintf(path, sizeof path, "%s/replay_speed.json", folder.path);
         status = bench_results_write(results, path);
         if (status == BASE_OK) printf("Results: %s\n", path);
     }
-    if (status != BASE_OK && folder != NULL) (void)rmdir(folder); // fails if it holds something
     bench_results_destroy(results);
-    free(folder);
+    bench_result_folder_release(&folder);
     return status;
 }
 

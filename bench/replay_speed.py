@@ -11,12 +11,12 @@ import sys
 import tempfile
 
 from bench import runner
+from reports import program
 
 
 def parse(argv):
-    parser = runner.Parser(
+    parser = program.Parser(
         prog="replay_speed",
-        allow_abbrev=False,
         description="Replays a made trace on the caching allocator beside the limits of any "
         "allocator.",
     )
@@ -35,6 +35,7 @@ def job(run, argv):
     root = runner.Tools().root
     replay = [os.path.join(root, "bench/replay_speed_tool"), "--seed", options.seed]
     replay += ["--quick"] if options.quick else []
+    runner.check_out(options.out)
     replay += ["--out", runner.user_path(options.out)] if options.out else []
     with tempfile.TemporaryDirectory(prefix="tidemark-replay-speed-") as folder:
         if options.file:

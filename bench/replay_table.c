@@ -1,11 +1,14 @@
 // Rankings as text for people and as JSON for programs.
 #include "bench/replay_outcome.h"
 
+#include "base/check.h"
 #include "base/size.h"
+#include "base/text.h"
 #include "bench/replay_configs.h"
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define COUNT_TEXT 32
@@ -44,12 +47,16 @@ void bench_replay_print_settings(FILE *stream, const struct base_config *configs
     int width = 0;
     for (int i = 0; i < count; i++) width = name_width(configs[i].name, width);
     fprintf(stream, "Settings compared:\n");
-    for (int i = 0; i < count; i++)
-        fprintf(stream, "  %-*s  %s%s\n", width, configs[i].name,
-                configs[i].text[0] != 0 ? configs[i].text : "PyTorch's defaults",
+    for (int i = 0; i < count; i++) {
+        char *text = strdup(configs[i].text[0] != 0 ? configs[i].text : "PyTorch's defaults");
+        BASE_CHECK(text != NULL);
+        base_text_clean(text); // a terminal obeys some of what a configuration may contain
+        fprintf(stream, "  %-*s  %s%s\n", width, configs[i].name, text,
                 bench_replay_config_caches(configs[i].text)
                     ? ""
                     : " (no cache: what is possible, no setting to run)");
+        free(text);
+    }
     fputc('\n', stream);
 }
 

@@ -7,10 +7,12 @@ import json
 import os
 import pickle
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import unittest
+import zlib
 
 from reports import load, ranking
 
@@ -43,6 +45,20 @@ BARE = {
         ]
     ],
 }
+
+
+def rename(path, renamed, name, other):
+    """A .tmt under another name of the same length: its first section (docs/trace-format.md)."""
+    with open(path, "rb") as file:
+        content = file.read()
+    kind, encoding, count, size = struct.unpack_from("<IIQQ", content, 128)
+    stored = content[160 : 160 + size]
+    text = (zlib.decompress(stored) if encoding else stored).replace(name, other)
+    assert kind == 1 and len(text) == count and other in text
+    head = struct.pack("<IIQQI", kind, 0, count, count, zlib.crc32(text))
+    with open(renamed, "wb") as file:
+        file.write(content[:128] + head + struct.pack("<I", zlib.crc32(head)) + text)
+        file.write(content[160 + size :])
 
 
 class Replay(unittest.TestCase):
@@ -182,6 +198,90 @@ class Replay(unittest.TestCase):
         self.assertEqual(self.load("replay.json"), before)
         self.assertTrue(self.load("replay.json", self.out + "-2")["benchmarks"])
 
+    def test_runs_at_once_into_one_folder_keep_theirs(self):
+        command = [TOOL, "--rounds", "1", "--config", "d=", "--out", self.out, TRACE]
+        runs = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(4)]
+        self.assertEqual([run.wait(timeout=60) for run in runs], [0] * 4)
+        for folder in ("out", "out-2", "out-3", "out-4"):
+            found = sorted(os.listdir(os.path.join(self.folder, folder)))
+            self.assertEqual(found, ["replay.json", "replay_memory.json"])
+
+    def mark(self, process):
+        os.makedirs(self.out)
+        with open(os.path.join(self.out, ".running"), "w", encoding="ascii") as file:
+            file.write(f"{process}\n")
+
+    def test_a_folder_that_another_program_uses_is_left_alone(self):
+        self.mark(1 << 22)  # beyond the numbers that processes have
+        self.assertEqual(self.run_tool("--out", self.out, "--config", "d=", TRACE).returncode, 0)
+        self.assertEqual(os.listdir(self.out), [".running"])
+        self.assertTrue(self.load("replay.json", self.out + "-2")["benchmarks"])
+
+    def test_a_folder_of_the_program_that_runs_it_is_used_and_stays_taken(self):
+        self.mark(os.getpid())
+        self.assertEqual(self.run_tool("--out", self.out, "--config", "d=", TRACE).returncode, 0)
+        found = sorted(os.listdir(self.out))
+        self.assertEqual(found, [".running", "replay.json", "replay_memory.json"])
+
+    def test_a_folder_that_got_nothing_is_taken_away(self):
+        bad = os.path.join(self.folder, "none.tmt")
+        self.expect_one_line(self.run_tool("--out", self.out, bad), 2, "none.tmt")
+        self.assertFalse(os.path.exists(self.out))
+
+    def test_a_reader_that_has_seen_enough_costs_no_results(self):
+        command = [TOOL, "--rounds", "1", "--config", "d=", "--out", self.out] + [TRACE] * 20
+        run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        run.stdout.readline()
+        run.stdout.close()
+        errors = run.stderr.read()
+        run.stderr.close()
+        self.assertEqual((run.wait(timeout=60), errors), (128 + signal.SIGPIPE, ""))
+        self.assertLess(len(self.load("replay.json")["benchmarks"]), 40)
+
+    def test_a_configuration_that_json_cannot_hold_is_written_all_the_same(self):
+        config = "a=max_split_size_mb:128\v"
+        result = self.run_tool("--out", self.out, "--config", config, TRACE)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertNotIn("\v", result.stdout)
+        runs = {run["name"].split("/")[-1]: run for run in self.load("replay.json")["benchmarks"]}
+        self.assertEqual(runs["a"]["label"], "max_split_size_mb:128?")
+
+    def test_a_slash_in_a_name_divides_no_result(self):
+        named = os.path.join(self.folder, "named.tmt")
+        rename(TRACE, named, b"mlp__default", b"mlp/d/efault")
+        result = self.run_tool("--out", self.out, "--config", "d=", named)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        names = {run["name"] for run in self.load("replay.json")["benchmarks"]}
+        self.assertIn("replay/mlp-d-efault/d", names)
+
+    def test_the_cost_of_device_calls_is_modelled(self):
+        costs = {}
+        for device in ("h200", "a100-80gb"):
+            out = os.path.join(self.folder, device)
+            self.assertEqual(self.run_tool("--out", out, "--device", device, TRACE).returncode, 0)
+            document = self.load("replay.json", out)
+            self.assertIn(device[:4], document["context"]["device"].lower().replace(" ", ""))
+            for run in document["benchmarks"]:
+                name = run["name"].split("/")[-1]
+                keys = ("modelled_device_low_s", "modelled_device_s", "modelled_device_high_s")
+                low, typical, high = (run[key] for key in keys)
+                self.assertTrue(0 < low < typical < high, name)
+                costs[device, name] = typical
+            # Without a cache every request reaches the device.
+            self.assertGreater(costs[device, "direct"], 5 * costs[device, "default"])
+        result = self.run_tool("--device", "nosuchdevice", TRACE)
+        self.expect_one_line(result, 2, "--device", "nosuchdevice")
+
+    def test_a_device_limits_a_recording_that_does_not_say(self):
+        snapshot = os.path.join(self.folder, "bare.pickle")
+        with open(snapshot, "wb") as file:
+            pickle.dump(BARE, file)
+        options = ["--out", self.out, "--device", "a100-80gb"]
+        self.assertEqual(self.run_tool(*options, snapshot).returncode, 0)
+        runs = self.load("replay.json")["benchmarks"]
+        (limit,) = {run["limit_bytes"] for run in runs if not run["name"].endswith("gc08")}
+        self.assertTrue(75 << 30 < limit <= 80 << 30, limit)
+
     def test_unreadable_file_is_left_out_and_the_others_run(self):
         bad = os.path.join(self.folder, "bad.pickle")
         with open(bad, "w", encoding="utf-8") as file:
@@ -196,6 +296,12 @@ class Replay(unittest.TestCase):
     def test_bad_usage_is_one_line(self):
         misspelt = self.run_tool("--config", "a=max_splt_size_mb:1", TRACE)
         self.expect_one_line(misspelt, 2, "max_splt_size_mb")
+        # A place is that in the user's text: PyTorch counts its words from 0.
+        untrue = self.run_tool("--config", "a=expandable_segments:1", TRACE)
+        self.expect_one_line(untrue, 2, "at index 2 ")
+        for key in ("x_allocator", "x_foo:1"):
+            unknown = self.run_tool("--config", "a=" + key, TRACE)
+            self.expect_one_line(unknown, 2, key.split(":")[0], "x_allocator")
         self.expect_one_line(self.run_tool("--config", "a=", "--config", "a=", TRACE), 2, "twice")
         self.expect_one_line(self.run_tool("--capacity", "0", TRACE), 2, "capacity")
         self.expect_one_line(self.run_tool("--capacity", "1MiB", TRACE), 2, "2 MiB")

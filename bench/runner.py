@@ -6,7 +6,6 @@ appears only when it is complete, so that what stands in the folder can always b
 Everything measured is measured by the C programs.
 """
 
-import argparse
 import glob
 import os
 import signal
@@ -14,7 +13,10 @@ import subprocess
 import sys
 import time
 
+from reports import program
+
 RESULT_FOLDER = "tidemark-results"
+MARKER = ".running"  # in the folder of a run, see Folder
 NOTE_INTERRUPTED = "The run was interrupted: what is absent was not measured."
 NOTE_FAILED = "The run ended early with a failure: what is absent was not measured."
 
@@ -29,14 +31,6 @@ class Stop(Exception):
         self.status = status
         self.message = message
         self.note = note
-
-
-class Parser(argparse.ArgumentParser):
-    """Wrong usage is one line and a pointer to --help, as the C programs word it."""
-
-    def error(self, message):
-        sys.stderr.write(f"{self.prog}: {message}\nTry '{self.prog} --help'\n")
-        sys.exit(2)
 
 
 class Tools:
@@ -55,35 +49,92 @@ class Tools:
 
 def user_path(path):
     """A path as the user meant it: relative to where they stood, not where Bazel runs us."""
-    return os.path.abspath(os.path.join(os.environ.get("BUILD_WORKING_DIRECTORY", "."), path))
+    folder = os.environ.get("BUILD_WORKING_DIRECTORY", "")
+    try:
+        if folder:
+            os.stat(folder)
+        return os.path.abspath(os.path.join(folder, path))
+    except OSError as error:
+        where = f"{folder} (BUILD_WORKING_DIRECTORY)" if folder else "the folder that you are in"
+        raise Stop(3, f"cannot enter {where}: {error.strerror}") from None
 
 
-def out_folder(asked):
-    """Makes the result folder; returns its path: ASKED if new or empty, else ASKED-2 ..."""
-    now = time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime())
-    base = user_path(asked or os.path.join(RESULT_FOLDER, now))
-    path, number = base, 1
-    while True:
+def check_out(asked):
+    """Refuses a value of --out as the C programs do."""
+    if asked == "":
+        raise Stop(2, "--out: the value is empty")
+
+
+class Folder:
+    """A result folder, taken for this run: ASKED if new or empty, else ASKED-2 ...
+
+    The marker says so to others, with the number of this process: whoever makes it first has the
+    folder. The C programs that this one runs know it by the number (bench/result_folder.c).
+    """
+
+    def __init__(self, asked):
+        check_out(asked)
+        now = time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime())
+        base = user_path(asked or os.path.join(RESULT_FOLDER, now))
+        self.path, number = base, 1
+        while not self._take():
+            number += 1
+            self.path = f"{base}-{number}"
+        if number > 1:
+            what = "holds results already or is in use"
+            sys.stderr.write(f"{base} {what}; writing to {self.path}\n")
+
+    def _take(self):
+        """False: it is another's."""
+        self._make()
         try:
-            os.makedirs(path)
-        except FileExistsError:
-            if not os.path.isdir(path):
-                raise Stop(2, f"{path}: is a file; --out takes a folder") from None
+            if os.listdir(self.path):
+                return False
+            marker = open(os.path.join(self.path, MARKER), "x", encoding="ascii")
             try:
-                occupied = bool(os.listdir(path))
-            except OSError as error:
-                raise Stop(2, f"{path}: cannot be read: {error.strerror}") from None
-            if occupied:
-                number += 1
-                path = f"{base}-{number}"
-                continue
+                with marker:
+                    marker.write(f"{os.getpid()}\n")
+            except OSError:
+                self.release()
+                raise
+        except FileExistsError:
+            return False
+        except FileNotFoundError:  # its user has just taken it away
+            return self._take()
+        except PermissionError:
+            advice = "choose another folder with --out"
+            raise Stop(2, f"{self.path}: no right to write here; {advice}") from None
         except OSError as error:
-            raise Stop(2, f"{path}: cannot make this folder: {error.strerror}") from None
-        if not os.access(path, os.W_OK | os.X_OK):
-            raise Stop(2, f"{path}: no right to write here; choose another folder with --out")
-        if path != base:
-            sys.stderr.write(f"{base} holds results already; writing to {path}\n")
-        return path
+            raise Stop(2, f"{self.path}: cannot be used: {error.strerror}") from None
+        # Another run may have come to its end between the look and the claim.
+        if self.files():
+            self.release()
+            return False
+        return True
+
+    def _make(self):
+        try:
+            os.makedirs(self.path, exist_ok=True)
+        except FileExistsError:
+            raise Stop(2, f"{self.path}: is a file; --out takes a folder") from None
+        except RecursionError:
+            raise Stop(2, f"{self.path[:80]}...: too many folders in one another") from None
+        except OSError as error:
+            advice = "choose another folder with --out"
+            shown = self.path if len(self.path) < 1000 else f"{self.path[:80]}..."
+            message = f"{shown}: cannot make this folder: {error.strerror}; {advice}"
+            raise Stop(2, message) from None
+
+    def files(self):
+        return sorted(set(os.listdir(self.path)) - {MARKER})
+
+    def release(self):
+        """Ends the use; a folder that got no file is taken away."""
+        for end in (lambda: os.unlink(os.path.join(self.path, MARKER)), lambda: os.rmdir(self.path)):
+            try:
+                end()
+            except OSError:
+                pass  # it holds results, or the user has taken it away
 
 
 class Runner:
@@ -129,12 +180,14 @@ class Runner:
         if self.caught is not None:  # came between the check and the start
             self.child.send_signal(self.caught)
         output, errors = self.child.communicate()
-        status, program = self.child.returncode, os.path.basename(arguments[0])
+        status, tool = self.child.returncode, os.path.basename(arguments[0])
         self.child = None
         self.check_interrupt()
         sys.stderr.write(errors or "")
+        if status == -signal.SIGPIPE:
+            raise Stop(program.BROKEN_PIPE_STATUS)
         if status < 0:
-            raise Stop(1, f"{program} was ended by {signal.Signals(-status).name}")
+            raise Stop(1, f"{tool} was ended by {signal.Signals(-status).name}")
         if status != 0:
             raise Stop(status)  # the program has said what is wrong, on the same stderr
         return output or ""
@@ -146,14 +199,17 @@ def step(number, count, text):
 
 def main(name, job, argv):
     """Calls job(runner, argv) and turns its end into an exit status."""
-    runner = Runner(name)
-    try:
-        job(runner, argv)
-        return 0
-    except Stop as stop:
-        if stop.message:
-            sys.stderr.write(f"{name}: {stop.message}\n")
-        return stop.status
+
+    def run():
+        try:
+            job(Runner(name), argv)
+            return 0
+        except Stop as stop:
+            if stop.message:
+                sys.stderr.write(f"{name}: {stop.message}\n")
+            return stop.status
+
+    return program.run(name, run)
 
 
 def say(text):
@@ -170,27 +226,42 @@ def measure(run, tools, asked, quick, steps, summarize=None):
     If the steps end early, by Ctrl-C or by a failure, the page is made of what is complete and says
     so; the Stop that ended them is raised at the end. A folder that got no file is taken away.
     """
-    folder, stop = out_folder(asked), None
+    folder = Folder(asked)
     try:
-        steps(folder)
+        measure_into(folder, run, tools, quick, steps, summarize)
+    finally:
+        folder.release()
+
+
+def take_steps(steps, run, folder):
+    """The Stop that ended them early, or None."""
+    try:
+        steps(folder.path)
         run.check_interrupt()
-    except Stop as caught:
-        stop = caught
-    files = sorted(os.listdir(folder))
+    except Stop as stop:
+        return stop
+    except OSError as error:  # a line of progress that could not be written
+        program.drop_output()
+        return Stop(*program.describe(error))
+    return None
+
+
+def measure_into(folder, run, tools, quick, steps, summarize):
+    stop = take_steps(steps, run, folder)
+    files = folder.files()
     if not files:
-        os.rmdir(folder)
         raise stop or Stop(1, "nothing was measured")
     if run.caught is not None:
         say(f"{run.name}: {stop.message}; making the page of what is complete")
         stop.message, run.caught = "", None
     try:
-        write_page(run, tools, folder, quick, stop)
+        write_page(run, tools, folder.path, quick, stop)
         if summarize:
-            print("\n".join(summarize(folder)) + "\n")
+            print("\n".join(summarize(folder.path)) + "\n")
     except Stop as failure:
-        say(f"kept in {folder}: {', '.join(files)}")
+        say(f"kept in {folder.path}: {', '.join(files)}")
         raise stop or failure from None
-    print_paths(folder, sys.stdout if summarize else sys.stderr)
+    print_paths(folder.path, sys.stdout if summarize else sys.stderr)
     if stop is not None:
         raise stop
 

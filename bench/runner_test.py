@@ -82,19 +82,29 @@ class Programs(unittest.TestCase):
             file.write(text if text.startswith("#!") else "#!/bin/sh\n" + text)
         os.chmod(path, 0o755)
 
-    def start(self, program, *arguments):
-        environment = dict(os.environ)
-        # This file's own path, not its target: the modules stand beside it.
-        environment["PYTHONPATH"] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        environment["BUILD_WORKING_DIRECTORY"] = self.root
-        environment["STARTED"] = os.path.join(self.root, "started")
+    def command(self, program, *arguments):
+        return [sys.executable, "-c", DRIVER, program, self.root, *arguments]
+
+    def environment(self, standing, **more):
+        """STANDING: the folder that the user stands in."""
+        return {
+            **os.environ,
+            # This file's own path, not its target: the modules stand beside it.
+            "PYTHONPATH": os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
+            "BUILD_WORKING_DIRECTORY": standing,
+            "STARTED": os.path.join(self.root, "started"),
+            **more,
+        }
+
+    def start(self, program, *arguments, standing=None, stdout=subprocess.PIPE, **more):
         return subprocess.Popen(
-            [sys.executable, "-c", DRIVER, program, self.root, *arguments],
-            env=environment, cwd="/", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            self.command(program, *arguments),
+            env=self.environment(standing or self.root, **more),
+            cwd="/", stdout=stdout, stderr=subprocess.PIPE, text=True,
         )
 
-    def run_program(self, program, *arguments):
-        child = self.start(program, *arguments)
+    def run_program(self, program, *arguments, **options):
+        child = self.start(program, *arguments, **options)
         output, errors = child.communicate(timeout=60)
         return child.returncode, output, errors
 
@@ -155,6 +165,83 @@ class Programs(unittest.TestCase):
         os.makedirs(self.out)
         self.assertEqual(self.run_program("all", "--out", "out")[0], 0)
         self.assertIn("replay.json", os.listdir(self.out))
+
+    def test_runs_at_once_into_one_folder_keep_theirs(self):
+        children = [self.start("all", "--out", "out") for _ in range(4)]
+        for child in children:
+            _, errors = child.communicate(timeout=60)
+            self.assertEqual(child.returncode, 0, errors)
+        for folder in ("out", "out-2", "out-3", "out-4"):
+            found = os.listdir(os.path.join(self.root, folder))
+            self.assertIn("index.html", found)
+            self.assertNotIn(runner.MARKER, found)
+
+    def test_a_folder_in_use_says_by_whom_and_is_left_alone(self):
+        self.install("bench/replay_tool", f"cat {self.out}/.running >{self.root}/seen; exit 2")
+        child = self.start("all", "--out", "out")
+        child.communicate(timeout=60)
+        with open(os.path.join(self.root, "seen"), encoding="ascii") as file:
+            self.assertEqual(int(file.read()), child.pid)
+        os.makedirs(self.out)
+        with open(os.path.join(self.out, runner.MARKER), "w", encoding="ascii"):
+            pass
+        self.install("bench/replay_tool", self.write("replay.json"))
+        self.assertEqual(self.run_program("all", "--out", "out")[0], 0)
+        self.assertEqual(os.listdir(self.out), [runner.MARKER])
+        self.assertIn("index.html", os.listdir(self.out + "-2"))
+
+    def test_an_empty_out_is_refused(self):
+        for program in ("all", "replay"):
+            for spelling in (["--out", ""], ["--out="]):
+                files = ["x"] if program == "replay" else []
+                status, _, errors = self.run_program(program, *spelling, *files)
+                self.assertEqual((status, errors.count("\n")), (2, 1), errors)
+                self.assertIn("--out: the value is empty", errors)
+
+    def test_a_folder_too_deep_is_one_line(self):
+        for path in ("n/" * 1500, "n/" * 3000):
+            status, _, errors = self.run_program("all", "--out", path)
+            self.assertEqual((status, errors.count("\n")), (2, 1), errors)
+
+    def test_a_place_that_is_gone_is_one_line(self):
+        status, _, errors = self.run_program("all", "--out", "x", standing="/nonexistent")
+        self.assertEqual((status, errors.count("\n")), (3, 1), errors)
+        self.assertIn("/nonexistent (BUILD_WORKING_DIRECTORY)", errors)
+        self.assertFalse(os.path.exists("/nonexistent"))
+        gone = os.path.join(self.root, "gone")
+        os.makedirs(gone)
+        script = 'cd "$1" && rmdir "$1" && shift && exec "$@"'
+        command = ["sh", "-c", script, "sh", gone, *self.command("all", "--out", "x")]
+        child = subprocess.run(
+            command, env=self.environment(""), capture_output=True, text=True, check=False
+        )
+        self.assertEqual((child.returncode, child.stderr.count("\n")), (3, 1), child.stderr)
+
+    def test_lost_output_is_one_line_and_keeps_the_results(self):
+        full = os.path.join(self.root, "full")
+        os.symlink("/dev/full", full)
+        for arguments in (["replay", "x", "--out", "out"], ["all", "--out", "y"], ["all", "--help"]):
+            with open(full, "w", encoding="ascii") as stream:
+                child = self.start(*arguments, stdout=stream)
+                _, errors = child.communicate(timeout=60)
+            line = f"{arguments[0]}: cannot write standard output: No space left on device\n"
+            self.assertEqual((child.returncode, errors), (2, line))
+        self.assertEqual(sorted(os.listdir(self.out)), ["index.html", "replay.json"])
+        self.assertFalse(os.path.exists(os.path.join(self.root, "y")))  # before any work
+
+    def test_a_broken_pipe_ends_it_quietly(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        with os.fdopen(writer, "w", encoding="ascii") as stream:
+            child = self.start("all", "--out", "out", stdout=stream)
+            _, errors = child.communicate(timeout=60)
+        self.assertEqual((child.returncode, errors), (128 + signal.SIGPIPE, ""))
+
+    def test_a_path_that_the_locale_cannot_print_is_printed_all_the_same(self):
+        ascii_only = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+        status, output, errors = self.run_program("all", "--out", "as\u00e9", **ascii_only)
+        self.assertEqual((status, errors), (0, ""))
+        self.assertIn("Results: " + self.root + "/as\\xe9\n", output)
 
     def test_without_out_the_folder_is_named_by_the_time(self):
         self.assertEqual(self.run_program("all")[0], 0)

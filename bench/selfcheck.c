@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define FOLDER_DEPTH_MAX 16
 
@@ -95,6 +96,11 @@ static bool is_sidecar(const char *path) {
     return false;
 }
 
+static _Noreturn void refuse_argument(const char *path, const char *why) {
+    fprintf(stderr, "selfcheck: '%s' %s\n", path, why);
+    exit(base_status_exit_code(BASE_IO));
+}
+
 static void find_files(struct file_list *list, const char *path, int depth);
 
 static void find_in_folder(struct file_list *list, const char *path, int depth) {
@@ -123,6 +129,19 @@ static void find_files(struct file_list *list, const char *path, int depth) {
     } else if (depth == 0 || (is_recording(path) && !is_sidecar(path))) {
         list_add(list, path);
     }
+}
+
+// What the user names is there and holds something to check: else nothing would be checked, and
+// nothing could fail.
+static void find_named(struct file_list *list, const char *path) {
+    const size_t count = list->count;
+    if (access(path, R_OK) != 0) {
+        char why[256];
+        (void)snprintf(why, sizeof why, "cannot be read: %s", strerror(errno));
+        refuse_argument(path, why);
+    }
+    find_files(list, path, 0);
+    if (list->count == count) refuse_argument(path, "holds no recording");
 }
 
 //--------------------------------------------------------------------------------------------------
@@ -165,7 +184,7 @@ static enum base_status check_device(const struct trace *trace, int device, cons
         .limits = bench_replay_limits_of(trace, capacity, -1),
         .recorded = true};
     struct workload_replay_result result;
-    status = bench_replay_observe(&setup, &result);
+    status = bench_replay_observe(&setup, &result, NULL);
     workload_replay_plan_destroy(plan);
     if (status != BASE_OK) return status;
     if (!result.self_check.checked) {
@@ -245,10 +264,13 @@ int main(int argc, char **argv) {
     base_options_parse(&program, argc, argv, &common);
     base_interrupt_install();
     struct file_list list = {0};
-    for (int i = 0; i < common.argument_count; i++) find_files(&list, common.arguments[i], 0);
+    for (int i = 0; i < common.argument_count; i++) find_named(&list, common.arguments[i]);
     struct tally tally = {0};
     for (size_t i = 0; i < list.count; i++) {
-        if (base_interrupted()) return base_interrupt_exit_code();
+        if (base_interrupted()) {
+            fprintf(stderr, "selfcheck: interrupted; %zu of %zu files are checked\n", i, list.count);
+            return base_interrupt_exit_code();
+        }
         check_file(list.paths[i], common.capacity, &tally);
         (void)fflush(stdout);
         free(list.paths[i]);

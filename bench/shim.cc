@@ -10,6 +10,7 @@ extern "C" {
 
 #include "base/file.h"
 #include "base/progress.h"
+#include "base/text.h"
 }
 
 #include <benchmark/benchmark.h>
@@ -224,7 +225,11 @@ void bench_counter(bench_state *state, const char *name, double value) {
     state->state->counters[name] = value;
 }
 
-void bench_label(bench_state *state, const char *label) { state->state->SetLabel(label); }
+void bench_label(bench_state *state, const char *label) {
+    std::string clean = label; // the library writes it into JSON as it is
+    base_text_clean(&clean[0]);
+    state->state->SetLabel(clean);
+}
 
 void bench_items(bench_state *state, uint64_t item_count) {
     state->state->SetItemsProcessed((int64_t)item_count);

@@ -63,6 +63,7 @@ void bench_time_add(struct bench_state *state, double seconds);
 
 // A number beside the times. Of several rounds, those of the fastest are reported.
 void bench_counter(struct bench_state *state, const char *name, double value);
+// Characters that JSON cannot hold become '?'.
 void bench_label(struct bench_state *state, const char *label);
 // Items processed by the whole call: the library reports `items_per_second`.
 void bench_items(struct bench_state *state, uint64_t item_count);

@@ -14,6 +14,7 @@
 #include "base/progress.h"
 #include "base/random.h"
 #include "base/thread.h"
+#include "bench/companion.h"
 #include "bench/context.h"
 #include "bench/pin.h"
 #include "bench/result_folder.h"
@@ -406,30 +407,6 @@ static void print_growth(struct bench_results *results, enum group group, const 
     printf("\n");
 }
 
-// --- A second thread that only exists ---
-
-static struct {
-    struct base_thread thread;
-    struct base_mutex mutex;
-    struct base_condition condition;
-    bool leave; // guarded by mutex
-} companion = {.mutex = BASE_MUTEX_INITIALIZER, .condition = BASE_CONDITION_INITIALIZER};
-
-static void companion_body(void *argument) {
-    (void)argument;
-    base_mutex_lock(&companion.mutex);
-    while (!companion.leave) base_condition_wait(&companion.condition, &companion.mutex);
-    base_mutex_unlock(&companion.mutex);
-}
-
-static void companion_end(void) {
-    base_mutex_lock(&companion.mutex);
-    companion.leave = true;
-    base_condition_signal(&companion.condition);
-    base_mutex_unlock(&companion.mutex);
-    base_thread_join(&companion.thread);
-}
-
 // --- The program ---
 
 static const struct base_option options[] = {
@@ -471,7 +448,7 @@ static enum base_status measure_all(const struct base_common *common,
 
 static enum base_status run(const struct base_common *common) {
     static const char *const file_names[] = {"simulator.json", NULL};
-    char *folder = NULL;
+    struct bench_result_folder folder = {0};
     enum base_status status = BASE_OK;
     if (common->out != NULL)
         status = bench_result_folder_make(program.name, common->out, file_names, &folder);
@@ -486,21 +463,20 @@ static enum base_status run(const struct base_common *common) {
     seed = common->seed;
     cases_make();
     struct bench_results *results = NULL;
-    base_thread_start(&companion.thread, companion_body, NULL);
+    bench_companion_begin();
     status = measure_all(common, &results);
-    companion_end();
+    bench_companion_end();
     if (status == BASE_OK && smoke)
         printf("simulator: %zu cases, all operations ran (seed %" PRIu64 ")\n",
                bench_results_count(results), seed);
-    if (status == BASE_OK && folder != NULL) {
+    if (status == BASE_OK && folder.path != NULL) {
         char path[4400];
-        (void)snprintf(path, sizeof path, "%s/simulator.json", folder);
+        (void)snprintf(path, sizeof path, "%s/simulator.json", folder.path);
         status = bench_results_write(results, path);
         if (status == BASE_OK) printf("Results: %s\n", path);
     }
-    if (status != BASE_OK && folder != NULL) (void)rmdir(folder); // fails if it holds something
     bench_results_destroy(results);
-    free(folder);
+    bench_result_folder_release(&folder);
     return status;
 }
 

@@ -177,6 +177,9 @@ COUNTERS_OPTIONAL = (
     "capacity_bytes",
     "memory_fraction",
     "limit_bytes",
+    "modelled_device_s",
+    "modelled_device_low_s",
+    "modelled_device_high_s",
 )
 
 

@@ -14,7 +14,6 @@ if __name__ == "__main__":
     # The other imports take a moment, and Ctrl-C within it would show a traceback of them.
     signal.signal(signal.SIGINT, lambda number, _frame: os._exit(128 + number))
 
-import argparse
 import concurrent.futures
 import dataclasses
 import functools
@@ -23,7 +22,7 @@ import multiprocessing
 import re
 import sys
 
-from reports import host_cost, load, markup, memory, overview, style
+from reports import host_cost, load, markup, memory, overview, program, style
 from reports.page_context import context_section
 from reports.page_head import head
 from reports.page_host_cost import host_cost_section
@@ -147,9 +146,11 @@ def write_file(path, data):
         with open(temporary, "wb") as file:
             file.write(data)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as failure:
         if os.path.exists(temporary):
             os.unlink(temporary)
+        if isinstance(failure, OSError):
+            failure.filename = path  # a full disk is no property of a file, says Python
         raise
 
 
@@ -197,9 +198,8 @@ def title(results):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(
+    parser = program.Parser(
         prog="page",
-        allow_abbrev=False,
         description="Writes DIR/index.html and DIR/figures/ from the result files in DIR.",
     )
     parser.add_argument(
@@ -218,6 +218,7 @@ def main(arguments=None):
     except load.ResultError as error:
         return complain(error, 2)
     except OSError as error:
+        remove_if_empty(os.path.join(folder, FIGURE_FOLDER))
         return complain(
             f"{error.filename}: {error.strerror}; expected a folder that can be written", 2
         )
@@ -238,8 +239,17 @@ def leave(number, _frame):
         worker.join()
         for path in glob.glob(os.path.join(PLAN["folder"], f"*.{worker.pid}.part")):
             os.unlink(path)
+    if PLAN:
+        remove_if_empty(PLAN["folder"])
     os.write(2, b"page: interrupted; no page was written\n")
     os._exit(128 + number)
+
+
+def remove_if_empty(folder):
+    try:
+        os.rmdir(folder)
+    except OSError:
+        pass  # it holds something, or was never made
 
 
 def complain(text, status):
@@ -248,4 +258,4 @@ def complain(text, status):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run("page", main))

@@ -70,8 +70,12 @@ RANKING_HEAD = [
 ]
 
 
+MODELLED_HEAD = f"device{style.NBSP}time, <em>modelled</em>"
+
+
 def ranking_table(runs, verdict):
     ranked = ranking.rank(runs)
+    modelled = any(run.counter("modelled_device_s") is not None for run in ranked)
     top = max(run.peak_reserved_bytes for run in ranked) or 1
     rows = []
     for run in ranked:
@@ -86,8 +90,10 @@ def ranking_table(runs, verdict):
             measured(run.device_calls, style.format_count),
             measured(run.counter("ns_per_event"), style.format_ns),
         ]
+        cells += [modelled_cell(run)] if modelled else []
         rows.append(("best" if run is verdict.choice else "", "".join(cells)))
-    return table(RANKING_HEAD, rows, "Ranking of configurations")
+    head = RANKING_HEAD + ([MODELLED_HEAD] if modelled else [])
+    return table(head, rows, "Ranking of configurations")
 
 
 def ranking_name(run, verdict):
@@ -114,6 +120,19 @@ def reserved_cell(run, top):
         f' style="width:{100 * (run.peak_reserved_bytes - used) / top:.1f}%"></i></span>'
     )
     return cell(style.format_bytes(run.peak_reserved_bytes), run.peak_reserved_bytes, extra=bar)
+
+
+def modelled_cell(run):
+    """The typical time above the range that the published figures leave."""
+    keys = ("modelled_device_s", "modelled_device_low_s", "modelled_device_high_s")
+    typical, low, high = (run.counter(key) for key in keys)
+    if typical is None:
+        return cell("–")
+    extra = ""
+    if low is not None and high is not None:
+        spread = f"{style.format_ns(low * 1e9)} to {style.format_ns(high * 1e9)}"
+        extra = f'<span class="setting">{escape(spread)}</span>'
+    return cell(style.format_ns(typical * 1e9), typical, extra=extra)
 
 
 def change_cell(run, baseline):

@@ -112,6 +112,9 @@ def replay_benchmark(generator, run):
         "out_of_memory": float(out_of_memory is not None),
         "capacity_bytes": float(80 << 30),
         "memory_fraction": 0.0,
+        "modelled_device_s": 0.0025,
+        "modelled_device_low_s": 0.0004,
+        "modelled_device_high_s": 0.0091,
     }
     if out_of_memory is not None:
         benchmark["out_of_memory_event"] = float(out_of_memory["event"])
