@@ -203,7 +203,7 @@ static void seed_alone_leaves_what_it_left_in_a_series(void) {
 }
 
 int main(void) {
-    player = litmus_player_create();
+    player = litmus_player_create(false);
     every_allowed_outcome_is_reached_and_none_else();
     forbidden_outcome_is_a_violation_with_its_seed();
     outcome_that_cannot_happen_is_missed_when_seeds_suffice();

@@ -15,13 +15,15 @@
 static uint64_t seed_count = LITMUS_REACHING_SEED_COUNT;
 static const char *schedule_name = "all";
 static const char *case_name;
-static bool quiet;
+static bool quiet, checked;
 
 static const struct base_option options[] = {
     {"seeds", "N", BASE_OPTION_COUNT, &seed_count, "seeds of random and of held; default 2000"},
     {"schedule", "NAME", BASE_OPTION_TEXT, &schedule_name,
      "eager, lazy, random, held (operations of held streams run at random), or all (default)"},
     {"case", "NAME", BASE_OPTION_TEXT, &case_name, "this case only"},
+    {"checked", NULL, BASE_OPTION_FLAG, &checked,
+     "in checked mode: it also says what the cases do wrong, on standard error"},
     {"quiet", NULL, BASE_OPTION_FLAG, &quiet, "only what is wrong, and the last lines"},
     {0}};
 
@@ -189,7 +191,7 @@ int main(int argc, char **argv) {
         printf("seeds %" PRIu64 " to %" PRIu64 "\n", plan.first_seed,
                plan.first_seed + (seed_count == 0 ? 0 : seed_count - 1));
 
-    struct litmus_player *player = litmus_player_create();
+    struct litmus_player *player = litmus_player_create(checked);
     struct totals totals = {0};
     enum base_status status = BASE_OK;
     for (int i = 0; i < common.argument_count && status == BASE_OK; ++i)

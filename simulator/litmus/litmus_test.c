@@ -6,17 +6,20 @@
 #include "base/check.h"
 #include "simulator/litmus/judge.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SEED_COUNT_DEFAULT 60
 #else
 #define SEED_COUNT_DEFAULT LITMUS_REACHING_SEED_COUNT
 #endif
-#define HELD_SEED_COUNT 60
+// Of held streams, and in checked mode.
+#define LESS_SEED_COUNT 60
 
 // By kind: how many cases there are, and how many of them are judged.
 static const struct kind {
@@ -71,9 +74,9 @@ static void judge(struct litmus_player *player, const struct litmus_case *subjec
         if (litmus_reading_is_right(reading, plan))
             continue;
         ++totals->wrong_count;
-        fprintf(stderr, "%s: %d of %d outcomes reached, %" PRIu64 " runs wrong: %s\n",
-                subject->name, reading->reached_count, reading->expectation->outcome_count,
-                reading->violation_count, reading->violation);
+        printf("%s: %d of %d outcomes reached, %" PRIu64 " runs wrong: %s\n", subject->name,
+               reading->reached_count, reading->expectation->outcome_count,
+               reading->violation_count, reading->violation);
     }
     litmus_judgement_deinit(&judgement);
 }
@@ -87,7 +90,7 @@ static void judge_kind(struct litmus_player *player, const struct kind *kind, ui
                              .seed_count = seed_count};
     const struct litmus_plan held = {.schedules = {[LITMUS_SCHEDULE_HELD] = true},
                                      .first_seed = 1,
-                                     .seed_count = HELD_SEED_COUNT};
+                                     .seed_count = LESS_SEED_COUNT};
     char path[256];
     struct litmus_file file;
     int judged_count = 0;
@@ -111,13 +114,30 @@ static void judge_kind(struct litmus_player *player, const struct kind *kind, ui
     litmus_file_deinit(&file);
 }
 
-int main(int argc, char **argv) {
-    const uint64_t seed_count = argc > 1 ? strtoull(argv[1], NULL, 10) : SEED_COUNT_DEFAULT;
-    struct litmus_player *player = litmus_player_create();
+static struct totals judge_all(bool checked, uint64_t seed_count) {
+    struct litmus_player *player = litmus_player_create(checked);
     struct totals totals = {0};
     for (size_t i = 0; i < KIND_COUNT; ++i)
         judge_kind(player, &kinds[i], seed_count, &totals);
     litmus_player_destroy(player);
+    return totals;
+}
+
+// What checked mode says on standard error of the cases that free twice is no matter here.
+static struct totals judge_checked(void) {
+    const int kept = dup(STDERR_FILENO), nowhere = open("/dev/null", O_WRONLY);
+    BASE_CHECK(kept >= 0 && nowhere >= 0);
+    BASE_CHECK(dup2(nowhere, STDERR_FILENO) >= 0);
+    const struct totals totals = judge_all(true, LESS_SEED_COUNT);
+    BASE_CHECK(dup2(kept, STDERR_FILENO) >= 0);
+    close(kept);
+    close(nowhere);
+    return totals;
+}
+
+int main(int argc, char **argv) {
+    const uint64_t seed_count = argc > 1 ? strtoull(argv[1], NULL, 10) : SEED_COUNT_DEFAULT;
+    const struct totals totals = judge_all(false, seed_count);
     printf("%d cases, %d judged, seeds 1 to %" PRIu64 ": %d of %d outcomes reached\n",
            totals.case_count, totals.judged_count, seed_count, totals.reached_count,
            totals.outcome_count);
@@ -125,5 +145,6 @@ int main(int argc, char **argv) {
     BASE_CHECK_EQ(totals.judged_count, JUDGED_COUNT);
     BASE_CHECK_EQ(totals.outcome_count, OUTCOME_COUNT);
     BASE_CHECK_EQ(totals.wrong_count, 0);
+    BASE_CHECK_EQ(judge_checked().wrong_count, 0);
     return 0;
 }

@@ -65,7 +65,8 @@ enum base_status litmus_player_load(struct litmus_player *player,
     BASE_CHECK(current->needs == NULL);
     litmus_player_unload(player);
     BASE_CHECK_EQ(sim_configure(&(struct sim_options){.device_count = LITMUS_DEVICE_COUNT,
-                                                      .capacity_bytes = 256 * BASE_MIB}),
+                                                      .capacity_bytes = 256 * BASE_MIB,
+                                                      .checked = player->checked}),
                   BASE_OK);
     player->current = current;
     player->expectation = expectation;
@@ -311,9 +312,10 @@ enum base_status litmus_play(struct litmus_player *player, const struct litmus_r
     return BASE_OK;
 }
 
-struct litmus_player *litmus_player_create(void) {
+struct litmus_player *litmus_player_create(bool checked) {
     struct litmus_player *player = calloc(1, sizeof *player);
     BASE_CHECK(player != NULL);
+    player->checked = checked;
     base_mutex_init(&player->turn.lock);
     base_condition_init(&player->turn.changed);
     base_thread_start(&player->turn.thread, second_thread, player);

@@ -1,7 +1,7 @@
 // Plays a case: makes its calls through the CUDA API of the simulated device, and says what they
 // returned and left behind.
 //
-//     struct litmus_player *player = litmus_player_create();
+//     struct litmus_player *player = litmus_player_create(false);
 //     status = litmus_player_load(player, &file.cases[0], &file.cases[0].expectations[0]);
 //     status = litmus_play(player, &(struct litmus_run){.schedule = "random:17"}, &result);
 //     litmus_player_destroy(player);
@@ -40,7 +40,9 @@ struct litmus_result {
     int never_succeeded;  // the operation whose polling gave up; -1 for none
 };
 
-struct litmus_player *litmus_player_create(void);
+// CHECKED: in the simulator's checked mode, which says on standard error what a case does wrong, and
+// puts bytes of its own into memory that nobody wrote.
+struct litmus_player *litmus_player_create(bool checked);
 void litmus_player_destroy(struct litmus_player *player);
 
 // Starts the devices anew, with the case's declared memory and the reading of EXPECTATION, one of

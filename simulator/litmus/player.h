@@ -29,6 +29,7 @@ struct litmus_player {
     const struct litmus_case *current;
     const struct litmus_expectation *expectation;
     const char *default_reading; // what the reading of EXPECTATION was before
+    bool checked;
     bool stale; // the last run ended in an error that stays: the devices must be started anew
     bool held;  // schedule "held:SEED"
     struct base_random random;
