@@ -485,5 +485,9 @@ int main(int argc, char **argv) {
     free(job.common.configs);
     bench_result_folder_release(&job.folder);
     if (job.output_error == EPIPE) _exit(code != 0 ? code : 128 + SIGPIPE); // quietly
+    if (job.output_error != 0) {
+        fprintf(stderr, "replay: cannot write standard output: %s\n", strerror(job.output_error));
+        _exit(code != 0 ? code : base_status_exit_code(BASE_IO));
+    }
     return code;
 }

@@ -18,7 +18,7 @@ import sys
 
 from bench import runner, summary
 
-NOTE_LEFT_OUT = "Some of the files given cannot be replayed and are left out."
+NOTE_LEFT_OUT = "What cannot be read or replayed is left out."
 
 
 def names(word, option):

@@ -238,6 +238,19 @@ class Replay(unittest.TestCase):
         self.assertEqual((run.wait(timeout=60), errors), (128 + signal.SIGPIPE, ""))
         self.assertLess(len(self.load("replay.json")["benchmarks"]), 40)
 
+    def test_rankings_that_cannot_be_written_are_one_line(self):
+        command = [TOOL, "--rounds", "1", "--config", "d=", "--out", self.out, TRACE]
+        for form in ("text", "json"):
+            with open("/dev/full", "w", encoding="ascii") as full:
+                result = subprocess.run(
+                    command + ["--format", form],
+                    stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+                )
+            lines = [line for line in result.stderr.splitlines() if "in use" not in line]
+            expected = "replay: cannot write standard output: No space left on device"
+            self.assertEqual((result.returncode, lines), (2, [expected]))
+        self.assertTrue(self.load("replay.json")["benchmarks"])
+
     def test_a_configuration_that_json_cannot_hold_is_written_all_the_same(self):
         config = "a=max_split_size_mb:128\v"
         result = self.run_tool("--out", self.out, "--config", config, TRACE)

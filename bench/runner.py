@@ -256,12 +256,19 @@ def measure_into(folder, run, tools, quick, steps, summarize):
         stop.message, run.caught = "", None
     try:
         write_page(run, tools, folder.path, quick, stop)
-        if summarize:
-            print("\n".join(summarize(folder.path)) + "\n")
+        lines = summarize(folder.path) + [""] if summarize else []
     except Stop as failure:
         say(f"kept in {folder.path}: {', '.join(files)}")
         raise stop or failure from None
-    print_paths(folder.path, sys.stdout if summarize else sys.stderr)
+    try:
+        for line in lines:
+            print(line)
+        print_paths(folder.path, sys.stdout if summarize else sys.stderr)
+        sys.stdout.flush()
+    except OSError:
+        if stop is None:
+            raise
+        program.drop_output()  # a program that has run has said so already
     if stop is not None:
         raise stop
 

@@ -70,7 +70,7 @@ RANKING_HEAD = [
 ]
 
 
-MODELLED_HEAD = f"device{style.NBSP}time, <em>modelled</em>"
+MODELLED_HEAD = f"device{style.NBSP}time, modelled"
 
 
 def ranking_table(runs, verdict):
