@@ -115,7 +115,7 @@ static enum base_status stream_init(struct cca__device *device, cudaStream_t han
         pool->other = &stream->pools[1 - index];
         pool->number = (uint16_t)(2 * number + index);
         pool->is_small = index == CCA__POOL_SMALL;
-        status = cca__free_index_init(&pool->index, pool->is_small);
+        status = cca__free_index_init(&pool->index);
     }
     if (status != BASE_OK) {
         stream_deinit(stream);

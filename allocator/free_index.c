@@ -7,8 +7,8 @@
 
 enum { LIST_PREVIOUS = 0, LIST_NEXT = 1, LEFT = 0, RIGHT = 1, PARENT = 2 };
 
-enum base_status cca__free_index_init(struct cca__free_index *index, bool is_small) {
-    *index = (struct cca__free_index){.is_small = is_small};
+enum base_status cca__free_index_init(struct cca__free_index *index) {
+    *index = (struct cca__free_index){0};
     index->bins = calloc(CCA__BIN_COUNT, sizeof *index->bins);
     if (index->bins == NULL)
         return base_status_set(BASE_HOST_MEMORY, "out of host memory for the bins of a pool");
@@ -28,7 +28,7 @@ static void clear_occupied(struct cca__free_index *index, uint32_t bin) {
 }
 
 // The first occupied bin from BIN on; CCA__BIN_COUNT if there is none.
-static uint32_t next_occupied(const struct cca__free_index *index, uint32_t bin) {
+static inline uint32_t next_occupied(const struct cca__free_index *index, uint32_t bin) {
     if (bin >= CCA__BIN_COUNT) return CCA__BIN_COUNT;
     uint32_t word = bin / 64;
     uint64_t bits = index->occupied[word] & ~(uint64_t)0 << bin % 64;
@@ -169,61 +169,64 @@ static void list_to_treap(struct cca__bin *bin, struct cca__block *blocks) {
     }
 }
 
+// What a list does not do, out of line: so the paths below need no saved registers.
+static __attribute__((noinline)) void large_bin_insert(struct cca__bin *bin,
+                                                       struct cca__block *blocks,
+                                                       uint32_t number) {
+    if (bin->root == 0) list_to_treap(bin, blocks);
+    treap_insert(bin, blocks, number);
+    if (cca__block_less(&blocks[number], &blocks[bin->first])) bin->first = number;
+}
+
+static __attribute__((noinline)) void large_bin_remove(struct cca__bin *bin,
+                                                       struct cca__block *blocks,
+                                                       uint32_t number) {
+    if (bin->first == number) bin->first = treap_step(blocks, number, RIGHT);
+    treap_remove(bin, blocks, number);
+}
+
 void cca__bin_insert(struct cca__free_index *index, struct cca__block *blocks, uint32_t number) {
-    const uint32_t place = cca__bin_of(index, blocks[number].size);
+    const uint32_t place = cca__bin_of(blocks[number].size);
     struct cca__bin *const bin = &index->bins[place];
-    if (bin->first == 0) {
-        blocks[number].link[LIST_PREVIOUS] = blocks[number].link[LIST_NEXT] = 0;
-        *bin = (struct cca__bin){.first = number, .count = 1};
-        set_occupied(index, place);
-        return;
-    }
-    if (bin->root == 0 && bin->count < CCA__BIN_LIST_MAX) {
+    set_occupied(index, place);
+    const uint32_t count = bin->count++;
+    if (__builtin_expect(bin->root != 0 || count >= CCA__BIN_LIST_MAX, 0))
+        large_bin_insert(bin, blocks, number);
+    else
         list_insert(bin, blocks, number);
-    } else {
-        if (bin->root == 0) list_to_treap(bin, blocks);
-        treap_insert(bin, blocks, number);
-        if (cca__block_less(&blocks[number], &blocks[bin->first])) bin->first = number;
-    }
-    ++bin->count;
 }
 
 void cca__bin_remove(struct cca__free_index *index, struct cca__block *blocks, uint32_t number) {
-    const uint32_t place = cca__bin_of(index, blocks[number].size);
+    const uint32_t place = cca__bin_of(blocks[number].size);
     struct cca__bin *const bin = &index->bins[place];
     if (--bin->count == 0) {
-        *bin = (struct cca__bin){0};
+        bin->first = bin->root = 0;
         clear_occupied(index, place);
-        return;
-    }
-    if (bin->root == 0) {
-        list_remove(bin, blocks, number);
+    } else if (__builtin_expect(bin->root != 0, 0)) {
+        large_bin_remove(bin, blocks, number);
     } else {
-        if (bin->first == number) bin->first = treap_step(blocks, number, RIGHT);
-        treap_remove(bin, blocks, number);
+        list_remove(bin, blocks, number);
     }
-}
-
-// The first block of at least SIZE bytes in one bin; 0 if there is none.
-static uint32_t bin_find(const struct cca__bin *bin, const struct cca__block *blocks,
-                         uint64_t size) {
-    if (bin->root != 0)
-        return blocks[bin->first].size >= size ? bin->first : treap_find(bin, blocks, size);
-    uint32_t number = bin->first;
-    while (number != 0 && blocks[number].size < size) number = blocks[number].link[LIST_NEXT];
-    return number;
 }
 
 uint32_t cca__bins_find(const struct cca__free_index *index, const struct cca__block *blocks,
                         uint64_t size) {
-    const uint32_t wanted = cca__bin_of(index, size);
-    uint32_t bin = next_occupied(index, wanted);
-    if (bin == wanted && !index->is_small) {
-        const uint32_t found = bin_find(&index->bins[bin], blocks, size);
-        if (found != 0) return found;
-        bin = next_occupied(index, wanted + 1);
+    const uint32_t wanted = cca__bin_of(size);
+    uint32_t place = next_occupied(index, wanted);
+    if (place == CCA__BIN_COUNT) return 0;
+    const struct cca__bin *bin = &index->bins[place];
+    uint32_t number = bin->first;
+    if (blocks[number].size >= size) return number;
+    // This is the request's own bin, and it holds smaller blocks too.
+    if (bin->root != 0) {
+        number = treap_find(bin, blocks, size);
+    } else {
+        do number = blocks[number].link[LIST_NEXT];
+        while (number != 0 && blocks[number].size < size);
     }
-    return bin == CCA__BIN_COUNT ? 0 : index->bins[bin].first;
+    if (number != 0) return number;
+    place = next_occupied(index, wanted + 1);
+    return place == CCA__BIN_COUNT ? 0 : index->bins[place].first;
 }
 
 //------------------------------------------------------------------------------------------------
@@ -246,7 +249,7 @@ uint32_t cca__free_index_next(struct cca__free_index *index, struct cca__block *
     flush_front(index, blocks);
     uint32_t place = 0;
     if (number != 0) {
-        place = cca__bin_of(index, blocks[number].size);
+        place = cca__bin_of(blocks[number].size);
         const uint32_t after = index->bins[place].root != 0 ? treap_step(blocks, number, RIGHT)
                                                             : blocks[number].link[LIST_NEXT];
         if (after != 0) return after;
@@ -261,7 +264,7 @@ uint32_t cca__free_index_previous(struct cca__free_index *index, struct cca__blo
     flush_front(index, blocks);
     uint32_t place = CCA__BIN_COUNT;
     if (number != 0) {
-        place = cca__bin_of(index, blocks[number].size);
+        place = cca__bin_of(blocks[number].size);
         const uint32_t before = index->bins[place].root != 0 ? treap_step(blocks, number, LEFT)
                                                              : blocks[number].link[LIST_PREVIOUS];
         if (before != 0) return before;

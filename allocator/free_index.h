@@ -1,10 +1,10 @@
 // The free blocks of one pool, ordered for best fit: by size, then age of the segment, then
 // address.
 //
-// A block's size names its *bin*; a two-level bitmap says which of the 4,096 bins hold blocks, so
-// the next occupied one is two bit scans away. In the small pool a bin is one size (512 B steps),
-// in the large one a 64th of an octave. Inside a bin the order is exact: a sorted list of up to
-// 16 blocks, then a treap until the bin is empty again.
+// A block's size names its *bin*, a 64th of an octave; a two-level bitmap says which of the 4,096
+// bins hold blocks, so the next occupied one is two bit scans away. Inside a bin the order is
+// exact: a sorted list of up to 16 blocks, then a treap until the bin is empty again. Both pools
+// have the same bins: one a size would be 64 KiB for the small one, too much for a cache.
 //
 // The block inserted last stays out of the bins, in *front*, until the next one displaces it: a
 // program that frees and allocates one size touches no bin at all. A search compares it with the
@@ -20,20 +20,19 @@
 #define CCA__BIN_LIST_MAX 16 // lists of 8 to 24 are alike in speed
 
 struct cca__bin {
-    uint32_t first; // the smallest block; 0: empty
-    uint32_t root;  // of the treap; 0: a list
+    _Alignas(16) uint32_t first; // the smallest block; 0: empty
+    uint32_t root;               // of the treap; 0: a list
     uint32_t count;
 };
 
 struct cca__free_index {
     uint32_t front;
-    bool is_small;
     uint64_t occupied_words; // bit W: occupied[W] is not 0
     uint64_t occupied[CCA__BIN_COUNT / 64];
     struct cca__bin *bins; // CCA__BIN_COUNT of them
 };
 
-enum base_status cca__free_index_init(struct cca__free_index *index, bool is_small) BASE_MUST_USE;
+enum base_status cca__free_index_init(struct cca__free_index *index) BASE_MUST_USE;
 void cca__free_index_deinit(struct cca__free_index *index);
 
 void cca__bin_insert(struct cca__free_index *index, struct cca__block *blocks, uint32_t number);
@@ -56,14 +55,11 @@ static inline bool cca__block_less(const struct cca__block *a, const struct cca_
     return a->address < b->address;
 }
 
-// The bins of the large pool: below 64 KiB one a size, above 64 an octave. Without a branch,
-// which a program that mixes the pools would make unpredictable.
-static inline uint32_t cca__bin_of(const struct cca__free_index *index, uint64_t size) {
+// Below 64 KiB one bin a size, above 64 an octave.
+static inline uint32_t cca__bin_of(uint64_t size) {
     const uint64_t units = size >> 9;
     const unsigned octave = 57u - (unsigned)__builtin_clzll(units | 64);
-    const uint32_t large = octave * 64 + (uint32_t)(units >> octave);
-    const uint32_t is_small = 0u - (uint32_t)index->is_small; // all bits or none
-    return (((uint32_t)units - 1) & is_small) | (large & ~is_small);
+    return octave * 64 + (uint32_t)(units >> octave);
 }
 
 static inline void cca__free_index_insert(struct cca__free_index *index, struct cca__block *blocks,
@@ -98,7 +94,7 @@ static inline uint32_t cca__free_index_find(const struct cca__free_index *index,
     if (index->occupied_words == 0) return front;
     // Nothing in the bins is a better fit than an exact one, but an older block of the same size.
     if (blocks[front].size == size) {
-        const uint32_t bin = cca__bin_of(index, size);
+        const uint32_t bin = cca__bin_of(size);
         if ((index->occupied[bin / 64] >> bin % 64 & 1) == 0) return front;
     }
     const uint32_t best = cca__bins_find(index, blocks, size);

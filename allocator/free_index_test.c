@@ -70,7 +70,7 @@ static void searches_find_what_a_scan_finds(bool is_small, uint64_t seed) {
     struct fixture fixture = {.random = base_random_init(seed, "free index")};
     fixture.blocks = calloc(BLOCKS + 1, sizeof *fixture.blocks);
     BASE_CHECK(fixture.blocks != NULL);
-    BASE_CHECK_EQ(cca__free_index_init(&fixture.index, is_small), BASE_OK);
+    BASE_CHECK_EQ(cca__free_index_init(&fixture.index), BASE_OK);
     for (uint32_t number = 1; number <= BLOCKS; ++number)
         fixture.blocks[number].address = 512 * (uint64_t)number;
     for (int step = 0; step < 20000; ++step) {
