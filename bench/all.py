@@ -67,7 +67,8 @@ def job(run, argv, tools=None):
         # The replays come first: they are the ones that can refuse an option.
         simulated = os.path.exists(tools.simulator)
         count = 5 if simulated else 4
-        runner.step(1, count, f"replay of {len(tools.traces)} bundled traces under allocator settings")
+        traces = len(tools.traces)
+        runner.step(1, count, f"replay of {traces} bundled traces under allocator settings")
         run.run(replay + tools.traces)
         runner.step(2, count, "host cost of an allocation and its free")
         run.run([tools.host_cost] + shared)

@@ -130,11 +130,11 @@ class Folder:
 
     def release(self):
         """Ends the use; a folder that got no file is taken away."""
-        for end in (lambda: os.unlink(os.path.join(self.path, MARKER)), lambda: os.rmdir(self.path)):
-            try:
-                end()
-            except OSError:
-                pass  # it holds results, or the user has taken it away
+        try:
+            os.unlink(os.path.join(self.path, MARKER))
+            os.rmdir(self.path)
+        except OSError:
+            pass  # it holds results, or the user has taken it away
 
 
 class Runner:

@@ -268,7 +268,8 @@ int main(int argc, char **argv) {
     struct tally tally = {0};
     for (size_t i = 0; i < list.count; i++) {
         if (base_interrupted()) {
-            fprintf(stderr, "selfcheck: interrupted; %zu of %zu files are checked\n", i, list.count);
+            fprintf(stderr, "selfcheck: interrupted; %zu of %zu files are checked\n", i,
+                    list.count);
             return base_interrupt_exit_code();
         }
         check_file(list.paths[i], common.capacity, &tally);

@@ -51,8 +51,9 @@ def context_section(results):
     return (
         '<section id="context">\n<h2>How this was measured</h2>\n<p>Host times are measured. Memory'
         " sizes and device calls are counted from the allocator's own calls. Device times are"
-        " <em>modelled</em>: what the device calls of a replay would cost by published figures, with"
-        f" the range that these leave; nothing waited for them.</p>\n<dl>\n{items}</dl>\n</section>\n"
+        " <em>modelled</em>: what the device calls of a replay would cost by published figures,"
+        " with the range that these leave; nothing waited for them."
+        f"</p>\n<dl>\n{items}</dl>\n</section>\n"
     )
 
 
