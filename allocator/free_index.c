@@ -136,28 +136,23 @@ static uint32_t treap_find(const struct cca__bin *bin, const struct cca__block *
 
 static void list_insert(struct cca__bin *bin, struct cca__block *blocks, uint32_t number) {
     struct cca__block *const block = &blocks[number];
-    uint32_t before = 0, after = bin->first;
-    while (after != 0 && cca__block_less(&blocks[after], block)) {
+    uint32_t before = 0, after, *link = &bin->first;
+    while ((after = *link) != 0 && cca__block_less(&blocks[after], block)) {
         before = after;
-        after = blocks[after].link[LIST_NEXT];
+        link = &blocks[after].link[LIST_NEXT];
     }
     block->link[LIST_PREVIOUS] = before;
     block->link[LIST_NEXT] = after;
+    *link = number;
     if (after != 0) blocks[after].link[LIST_PREVIOUS] = number;
-    if (before == 0)
-        bin->first = number;
-    else
-        blocks[before].link[LIST_NEXT] = number;
 }
 
 static void list_remove(struct cca__bin *bin, struct cca__block *blocks, uint32_t number) {
     const uint32_t before = blocks[number].link[LIST_PREVIOUS],
                    after = blocks[number].link[LIST_NEXT];
+    uint32_t *const link = before != 0 ? &blocks[before].link[LIST_NEXT] : &bin->first;
+    *link = after;
     if (after != 0) blocks[after].link[LIST_PREVIOUS] = before;
-    if (before == 0)
-        bin->first = after;
-    else
-        blocks[before].link[LIST_NEXT] = after;
 }
 
 static void list_to_treap(struct cca__bin *bin, struct cca__block *blocks) {

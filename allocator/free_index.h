@@ -3,7 +3,7 @@
 //
 // A block's size names its *bin*, a 64th of an octave; a two-level bitmap says which of the 4,096
 // bins hold blocks, so the next occupied one is two bit scans away. Inside a bin the order is
-// exact: a sorted list of up to 16 blocks, then a treap until the bin is empty again. Both pools
+// exact: a sorted list of up to 32 blocks, then a treap until the bin is empty again. Both pools
 // have the same bins: one a size would be 64 KiB for the small one, too much for a cache.
 //
 // The block inserted last stays out of the bins, in *front*, until the next one displaces it: a
@@ -17,7 +17,8 @@
 #include "allocator/block.h"
 
 #define CCA__BIN_COUNT    4096
-#define CCA__BIN_LIST_MAX 16 // lists of 8 to 24 are alike in speed
+// With random sizes and 10^2 to 10^5 live blocks, 16 cost up to 10 % more; 64 are alike.
+#define CCA__BIN_LIST_MAX 32
 
 struct cca__bin {
     _Alignas(16) uint32_t first; // the smallest block; 0: empty

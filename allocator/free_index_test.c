@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCKS 400
+#define BLOCKS 800
 
 struct fixture {
     struct cca__free_index index;
@@ -28,9 +28,11 @@ static uint32_t scan_best(const struct fixture *fixture, uint64_t size) {
 }
 
 static uint64_t random_size(struct fixture *fixture, bool is_small) {
-    // Half of the sizes are from a handful, so that bins become treaps and ties are common.
+    // Half of the sizes are from a handful, so that bins become treaps and ties are common; the
+    // large ones share a bin.
+    const uint64_t few = base_random_between(&fixture->random, 1, 4);
     if (base_random_chance(&fixture->random, 0.5))
-        return 512 * base_random_between(&fixture->random, 1, 4);
+        return 512 * (is_small ? few : ((uint64_t)1 << 17) + few);
     const uint64_t most = is_small ? 4096 : (uint64_t)1 << 22;
     return 512 * base_random_log_between(&fixture->random, 1, most);
 }
