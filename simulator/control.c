@@ -40,35 +40,28 @@ struct sim__state sim__state = {
 
 // --- Threads ---
 
-// Counts the stops of the machine. A thread that finds another number than its own begins anew.
-static _Atomic uint64_t epoch = 1;
-static _Thread_local struct sim__thread thread_state;
+// A thread that finds another number than its own begins anew.
+_Atomic uint64_t sim__epoch = 1;
+_Thread_local struct sim__thread sim__thread_state;
 static pthread_key_t thread_key;
 static pthread_once_t thread_key_once = PTHREAD_ONCE_INIT;
 
 static void thread_end(void *unused) {
     (void)unused;
     base_mutex_lock(&sim__state.lock);
-    if (thread_state.epoch == atomic_load(&epoch))
-        sim__streams_leave(&thread_state);
+    if (sim__thread_state.epoch == atomic_load(&sim__epoch))
+        sim__streams_leave(&sim__thread_state);
     base_mutex_unlock(&sim__state.lock);
 }
 
 static void thread_key_make(void) { BASE_CHECK_EQ(pthread_key_create(&thread_key, thread_end), 0); }
 
-static void thread_begin(uint64_t now) {
-    thread_state = (struct sim__thread){.epoch = now, .work_depth = thread_state.work_depth};
+void sim__thread_begin(uint64_t now) {
+    sim__thread_state =
+        (struct sim__thread){.epoch = now, .work_depth = sim__thread_state.work_depth};
     pthread_once(&thread_key_once, thread_key_make);
     // Any value but NULL makes the destructor run.
-    BASE_CHECK_EQ(pthread_setspecific(thread_key, &thread_state), 0);
-}
-
-struct sim__thread *sim__thread(void) {
-    const uint64_t now = atomic_load_explicit(
-        &epoch, memory_order_acquire); // pairs with the addition in machine_stop
-    if (thread_state.epoch != now)
-        thread_begin(now);
-    return &thread_state;
+    BASE_CHECK_EQ(pthread_setspecific(thread_key, &sim__thread_state), 0);
 }
 
 // --- Options ---
@@ -185,7 +178,7 @@ static enum base_status options_from_environment(struct sim_options *options) {
 // --- Start and restart ---
 
 static void machine_stop(void) {
-    atomic_fetch_add_explicit(&epoch, 1,
+    atomic_fetch_add_explicit(&sim__epoch, 1,
                               memory_order_release); // pairs with the load in sim__thread
     if (!sim__state.ready)
         return;

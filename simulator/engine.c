@@ -304,7 +304,12 @@ static struct sim__position submit_gathered(struct sim__device *device, struct s
     if (position.sequence - stream->completed > stream->ring_size)
         ring_grow(stream); // what was pending before moves
     struct sim__operation *submitted = operation_at(stream, position.sequence);
-    *submitted = *operation;
+    if (operation->kind == SIM__OPERATION_KERNEL) { // the most frequent, and small
+        submitted->kind = operation->kind;
+        submitted->kernel = operation->kernel;
+    } else {
+        *submitted = *operation;
+    }
     waits_attach(submitted);
     submitted->earliest_ns = sim__state.now_ns + sim__state.stall_ns;
     submitted->earliest_bounds =

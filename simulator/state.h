@@ -12,6 +12,8 @@
 #include "simulator/sim.h"
 #include "simulator/space.h"
 
+#include <stdatomic.h>
+
 struct sim__operation; // engine.h
 
 // A point in a stream: complete when all of the stream's operations up to this sequence number are.
@@ -180,7 +182,16 @@ struct sim__thread {
     uint64_t streams[SIM_DEVICE_COUNT_MAX]; // handles of its per-thread default streams, 0 before
                                             // the first use
 };
-struct sim__thread *sim__thread(void);
+extern _Thread_local struct sim__thread sim__thread_state;
+extern _Atomic uint64_t sim__epoch; // counts the stops of the machine
+void sim__thread_begin(uint64_t now);
+static inline struct sim__thread *sim__thread(void) {
+    const uint64_t now = atomic_load_explicit(
+        &sim__epoch, memory_order_acquire); // pairs with the addition in machine_stop
+    if (__builtin_expect(sim__thread_state.epoch != now, 0))
+        sim__thread_begin(now);
+    return &sim__thread_state;
+}
 
 // Configures from the environment if nothing did so far; a bad variable ends the program with one
 // line and exit status 2.
