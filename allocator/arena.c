@@ -8,10 +8,10 @@
 #define COMMIT_STEP_BYTES ((size_t)1 << 20)
 #define PAGE_BYTES        ((size_t)4096)
 
-// Bytes before item 0, other ones for each arena of an allocator, since their capacities differ.
-// Ranges of this size begin at whole MiB from each other, and Zen processors tell lines of a set
-// apart by a hash of few address bits first: the lookup of a small block then lost three lines of
-// three arenas to each other at each free, 13 ns.
+// Bytes before item 0, other ones for each arena of an allocator: their capacities are different
+// powers of two. Ranges of this size begin at a multiple of MiB from each other, and Zen processors
+// tell the lines of a cache set apart by a hash of few address bits first: without this, lines of
+// three arenas displaced each other at each free of a small block, 9 ns.
 static size_t skew_bytes(uint32_t capacity) {
     return (size_t)__builtin_ctz(capacity) * PAGE_BYTES;
 }
