@@ -47,6 +47,7 @@ static const struct {
     {BASE_COMMON_DEVICE, "device", "PROFILE", "device profile to simulate"},
     {BASE_COMMON_CAPACITY, "capacity", "SIZE", "device memory, for example 80GiB"},
     {BASE_COMMON_FORMAT, "format", "text|json", "form of the output (default text)"},
+    {BASE_COMMON_FAULTS, "faults", "FILE", "let CUDA calls fail by this plan (docs/simulator.md)"},
 };
 #define COMMON_COUNT ((int)(sizeof common_options / sizeof common_options[0]))
 
@@ -162,6 +163,9 @@ static void parse_common(const struct parse *parse, int row, char *text) {
         break;
     case BASE_COMMON_DEVICE:
         common->device = parse_text(parse->program, name, text);
+        break;
+    case BASE_COMMON_FAULTS:
+        common->faults = parse_text(parse->program, name, text);
         break;
     case BASE_COMMON_CAPACITY:
         common->capacity = parse_size(parse->program, name, text);

@@ -45,6 +45,7 @@ enum {
     BASE_COMMON_DEVICE = 1 << 4,   // --device PROFILE
     BASE_COMMON_CAPACITY = 1 << 5, // --capacity SIZE
     BASE_COMMON_FORMAT = 1 << 6,   // --format text|json
+    BASE_COMMON_FAULTS = 1 << 7,   // --faults FILE
 };
 
 struct base_common {
@@ -56,6 +57,7 @@ struct base_common {
     bool quick;
     const char *device; // NULL if not given
     uint64_t capacity;  // bytes; 0 if not given
+    const char *faults; // a fault plan of the simulator (docs/simulator.md); NULL if not given
     bool format_json;   // --format json
     char **arguments;   // what is left, in order
     int argument_count;

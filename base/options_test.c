@@ -36,7 +36,7 @@ static const struct base_program full = {
     .summary = "Replays recorded traces.",
     .details = "More is in the README.",
     .common = BASE_COMMON_CONFIG | BASE_COMMON_OUT | BASE_COMMON_SEED | BASE_COMMON_QUICK |
-              BASE_COMMON_DEVICE | BASE_COMMON_CAPACITY | BASE_COMMON_FORMAT,
+              BASE_COMMON_DEVICE | BASE_COMMON_CAPACITY | BASE_COMMON_FORMAT | BASE_COMMON_FAULTS,
     .options = options,
     .argument_count_minimum = 0,
     .argument_count_maximum = 3};

@@ -15,6 +15,10 @@ enum base_status bench_device_prepare(const struct base_program *program,
         const enum base_status status = sim_profile(common->device);
         if (status != BASE_OK) return base_status_prefix(status, "--device");
     }
+    if (common->faults != NULL) {
+        const enum base_status status = sim_faults_load(common->faults);
+        if (status != BASE_OK) return base_status_prefix(status, "--faults");
+    }
     if (common->capacity != 0) capacity_bytes = common->capacity;
     return sim_configure(
         &(struct sim_options){.capacity_bytes = capacity_bytes, .numerics = SIM_NUMERICS_OFF});
@@ -25,6 +29,8 @@ enum base_status bench_device_prepare(const struct base_program *program,
             program, "--capacity needs the simulator; a GPU has the memory that it has");
     if (common->device != NULL)
         base_options_usage_error(program, "--device needs the simulator; a GPU is what it is");
+    if (common->faults != NULL)
+        base_options_usage_error(program, "--faults needs the simulator; a GPU fails by itself");
     const cudaError_t error = cudaSetDevice(0);
     if (error != cudaSuccess)
         return base_status_set(BASE_ENVIRONMENT, "no usable GPU: %s", cudaGetErrorString(error));

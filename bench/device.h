@@ -4,10 +4,10 @@
 
 #include "base/options.h"
 
-// Applies --device and --capacity, which only the simulator takes (a usage error elsewhere), and
-// makes the device ready, accounting only. CAPACITY_BYTES: its memory where --capacity is not
-// given; 0: that of the profile. BASE_INVALID_VALUE or BASE_FORMAT (the profile, the capacity),
-// BASE_ENVIRONMENT (no usable GPU).
+// Applies --device, --capacity and --faults, which only the simulator takes (a usage error
+// elsewhere), and makes the device ready, accounting only. CAPACITY_BYTES: its memory where
+// --capacity is not given; 0: that of the profile. BASE_INVALID_VALUE, BASE_FORMAT or BASE_IO (the
+// profile, the capacity, the plan), BASE_ENVIRONMENT (no usable GPU).
 enum base_status bench_device_prepare(const struct base_program *program,
                                       const struct base_common *common,
                                       uint64_t capacity_bytes) BASE_MUST_USE;

@@ -63,7 +63,8 @@ static const struct base_program program = {
                "times the default's peak. With "
                "--out, writes DIR/replay.json and DIR/replay_memory.json (docs/results.md).",
     .common = BASE_COMMON_CONFIG | BASE_COMMON_OUT | BASE_COMMON_SEED | BASE_COMMON_QUICK |
-              BASE_COMMON_CAPACITY | BASE_COMMON_FORMAT | BASE_COMMON_DEVICE,
+              BASE_COMMON_CAPACITY | BASE_COMMON_FORMAT | BASE_COMMON_DEVICE |
+              BASE_COMMON_FAULTS,
     .options = options,
     .argument_count_minimum = 1,
     .argument_count_maximum = -1,

@@ -267,6 +267,23 @@ class Replay(unittest.TestCase):
         names = {run["name"] for run in self.load("replay.json")["benchmarks"]}
         self.assertIn("replay/mlp-d-efault/d", names)
 
+    def test_a_fault_plan_makes_device_calls_fail(self):
+        plan = os.path.join(self.folder, "plan")
+        with open(plan, "w", encoding="ascii") as file:
+            file.write("cudaMalloc at 3 error cudaErrorMemoryAllocation for-ever\n")
+        wrong = self.run_tool("--faults", plan, TRACE)
+        self.assertEqual(wrong.returncode, 2)
+        self.assertRegex(wrong.stderr, r"^replay: --faults: .*plan:1: .*\n$")
+        with open(plan, "w", encoding="ascii") as file:
+            file.write("cudaMalloc every 1 error cudaErrorMemoryAllocation\n")
+        out = os.path.join(self.folder, "faults")
+        self.assertEqual(self.run_tool("--faults", plan, "--out", out, TRACE).returncode, 0)
+        with open(os.path.join(out, "replay.json"), encoding="utf-8") as file:
+            results = json.load(file)["benchmarks"]
+        for result in results:
+            self.assertEqual(result["out_of_memory"], 1, result["name"])
+            self.assertEqual(result["device_mallocs"], 0, result["name"])
+
     def test_the_cost_of_device_calls_is_modelled(self):
         costs = {}
         for device in ("h200", "a100-80gb"):

@@ -13,6 +13,7 @@
 #endif
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #ifdef TIDEMARK_SIMULATOR
@@ -39,7 +40,7 @@ static const struct base_program program = {
     .summary = "Runs each rule of the CUDA contract as a small case and compares the answers.",
     .details = "Exit status: 0 all answers are as expected (on a GPU: those of verified rules), 1 "
                "some are not, 3 there is no device.",
-    .common = BASE_COMMON_FORMAT,
+    .common = BASE_COMMON_FORMAT | BASE_COMMON_FAULTS,
     .options = options};
 
 enum verdict { VERDICT_EXPECTED, VERDICT_ALLOWED, VERDICT_DIFFERENT, VERDICT_SKIPPED };
@@ -154,6 +155,20 @@ static void plant_set(void) {
 #endif
 }
 
+static void faults_load(const char *path) {
+    if (path == NULL)
+        return;
+#ifdef TIDEMARK_SIMULATOR
+    const enum base_status status = sim_faults_load(path);
+    if (status != BASE_OK) {
+        fprintf(stderr, "conformance: --faults: %s\n", base_status_message());
+        exit(base_status_exit_code(status));
+    }
+#else
+    base_options_usage_error(&program, "--faults needs the simulator; a GPU fails by itself");
+#endif
+}
+
 // What the machine has while cases run.
 static int device_count_find(void) {
 #ifdef TIDEMARK_SIMULATOR
@@ -197,6 +212,7 @@ int main(int argc, char **argv) {
     base_options_parse(&program, argc, argv, &common);
     check_chosen();
     plant_set();
+    faults_load(common.faults);
     if (list) {
         print_list();
         return 0;
