@@ -279,7 +279,6 @@ static const struct exception {
     const char *section, *rule, *reason;
 } exceptions[] = {
     {"1", "without a device 100, without a driver 35", "the simulated machine has both"},
-    {"1", "cudaDeviceReset", "not simulated"},
     {"1", "a kernel fault may surface at any later call", "here it does at the first call that "
                                                           "waits for it, or comes after it"},
     {"2", "kinds that disagree with the pointers, ranges that overlap", "undefined"},
