@@ -70,7 +70,7 @@ RANKING_HEAD = [
 ]
 
 
-MODELLED_HEAD = f"device{style.NBSP}time, modelled"
+MODELLED_HEAD = "device time, modelled"
 
 
 def ranking_table(runs, verdict):
@@ -162,11 +162,17 @@ def ranking_caption(results, runs, verdict):
     device = "simulated" if first_context(results).get("cuda") == "simulator" else "of a GPU"
     text = (
         f"Best first, by peak reserved memory; change is against `{verdict.baseline.config_name}`."
-        " The bar is peak allocated (blue) and what is reserved beyond it (orange). Fragmentation"
-        " is 1 − peak allocated / peak reserved. An event is an allocation or a free; host time is"
-        f" measured over one replay on this machine, device calls ({device}) included. After the"
-        " settings stand runs without a cache, then those that ran out of memory."
+        " The bar is peak allocated (blue: sizes as the setting rounds them) and what is reserved"
+        " beyond it (orange). Fragmentation is 1 − peak allocated / peak reserved. An event is an"
+        " allocation or a free; host time is measured over one replay on this machine, device"
+        f" calls ({device}) included. After the settings stand runs without a cache, then those"
+        " that ran out of memory."
     )
+    if any(run.counter("modelled_device_s") is not None for run in runs):
+        text += (
+            " Device time is modelled, not measured: what the device calls would cost by published"
+            " figures, with the range that these leave."
+        )
     if any(run.failed_as_recorded for run in runs):
         text += (
             " As recorded: requests failed that had failed in the recording, and the run went on."
