@@ -32,6 +32,7 @@
 #include "simulator/call.h"
 #include "simulator/cost.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,8 +127,9 @@ static bool number_parse(const char *word, uint64_t least, uint64_t *number) {
     char *end;
     if (*word < '0' || *word > '9')
         return false;
+    errno = 0;
     *number = strtoull(word, &end, 10);
-    return *end == '\0' && *number >= least;
+    return errno == 0 && *end == '\0' && *number >= least;
 }
 
 static enum base_status call_parse(const char *word, int *call) {

@@ -12,6 +12,8 @@
 #include "simulator/reading.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define HOST_PAGE_BYTES 4096
 #define HOST_ALLOC_FLAGS (cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined)
@@ -106,12 +108,20 @@ static cudaError_t host_free_locked(void *pointer) {
 
 // --- Registration ---
 
+// True if the process has memory in the whole range: the kernel refuses the call where it has none,
+// and with MS_ASYNC does nothing else.
+static bool is_mapped(uint64_t address, uint64_t size) {
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t start = base_round_down(address, page);
+    return msync((void *)(uintptr_t)start, address + size - start, MS_ASYNC) == 0;
+}
+
 static cudaError_t register_locked(void *pointer, size_t size, unsigned int flags) {
     const uint64_t address = (uint64_t)(uintptr_t)pointer;
     if (pointer == NULL || size == 0 || (flags & ~(unsigned int)HOST_REGISTER_FLAGS) != 0 ||
         size > UINT64_MAX - address ||
         sim__range_overlapping(&sim__state.segments, address, size) != NULL ||
-        sim__physical_is_window(address))
+        sim__physical_is_window(address) || !is_mapped(address, size))
         return cudaErrorInvalidValue;
     if (sim__range_overlapping(&sim__state.host_ranges, address, size) != NULL)
         return cudaErrorHostMemoryAlreadyRegistered;

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static void start(int device_count) {
     BASE_CHECK_EQ(sim_configure(&(struct sim_options){.device_count = device_count,
@@ -31,6 +32,15 @@ static void registered_memory_is_page_locked_until_it_is_unregistered(void) {
     BASE_CHECK_EQ(cudaHostRegister(own, 100, 0x100), cudaErrorInvalidValue);
     BASE_CHECK_EQ(cudaHostRegister(own, SIZE_MAX, 0), cudaErrorInvalidValue);
     BASE_CHECK_EQ(cudaHostRegister(device, 100, 0), cudaErrorInvalidValue);
+    // Where the process has no memory: all of the range, and its end.
+    void *const pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    BASE_CHECK(pages != MAP_FAILED);
+    BASE_CHECK_EQ(munmap((char *)pages + 4096, 4096), 0);
+    BASE_CHECK_EQ(cudaHostRegister((char *)pages + 4096, 4096, 0), cudaErrorInvalidValue);
+    BASE_CHECK_EQ(cudaHostRegister((char *)pages + 100, 4096, 0), cudaErrorInvalidValue);
+    BASE_CHECK_EQ(cudaHostRegister((char *)pages + 100, 3996, 0), cudaSuccess);
+    BASE_CHECK_EQ(cudaHostUnregister((char *)pages + 100), cudaSuccess);
+    BASE_CHECK_EQ(munmap(pages, 4096), 0);
     BASE_CHECK_EQ(type_of(own + 1000), cudaMemoryTypeUnregistered);
     BASE_CHECK_EQ(cudaHostGetDevicePointer(&seen, own, 0), cudaErrorInvalidValue);
 

@@ -4,6 +4,7 @@
 #include "simulator/call.h"
 #include "simulator/engine.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,12 +26,14 @@ static enum base_status parse(const char *text, const struct sim__schedule **sch
     *schedule = &sim__schedule_random;
     char *end;
     if (strncmp(text, "random:", 7) == 0 && text[7] >= '0' && text[7] <= '9') {
+        errno = 0;
         *seed = strtoull(text + 7, &end, 10);
-        if (*end == '\0')
+        if (errno == 0 && *end == '\0')
             return BASE_OK;
     }
     return base_status_set(BASE_INVALID_VALUE,
-                           "schedule \"%s\": want eager, lazy, timed or random:SEED with a number",
+                           "schedule \"%s\": want eager, lazy, timed or random:SEED with a number "
+                           "below 2^64",
                            text);
 }
 

@@ -50,7 +50,8 @@ static void start_random(uint64_t seed) {
 
 static void words_that_name_no_schedule_are_refused(void) {
     static const char *const bad[] = {"",          "eagre",      "random",     "random:",
-                                      "random:-1", "random:1x", "random: 1", "timed:1"};
+                                      "random:-1", "random:1x", "random: 1", "timed:1",
+                                      "random:18446744073709551616"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; ++i) {
         BASE_CHECK_EQ(sim_schedule(bad[i]), BASE_INVALID_VALUE);
         BASE_CHECK(strstr(base_status_message(), "want eager, lazy, timed or random:SEED") != NULL);

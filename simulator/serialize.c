@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "simulator/state.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -316,8 +317,9 @@ enum base_status sim__serialize_from_environment(void) {
     if (text == NULL)
         return BASE_OK;
     char *end;
+    errno = 0;
     const uint64_t seed = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end != '\0')
+    if (*text < '0' || *text > '9' || *end != '\0' || errno != 0)
         return base_status_set(BASE_INVALID_VALUE,
                                "TIDEMARK_SIM_SERIALIZE=%s: want a number, the seed", text);
     sim_serialize(seed);
