@@ -33,7 +33,8 @@ static void registered_memory_is_page_locked_until_it_is_unregistered(void) {
     BASE_CHECK_EQ(cudaHostRegister(own, SIZE_MAX, 0), cudaErrorInvalidValue);
     BASE_CHECK_EQ(cudaHostRegister(device, 100, 0), cudaErrorInvalidValue);
     // Where the process has no memory: all of the range, and its end.
-    void *const pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *const pages =
+        mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     BASE_CHECK(pages != MAP_FAILED);
     BASE_CHECK_EQ(munmap((char *)pages + 4096, 4096), 0);
     BASE_CHECK_EQ(cudaHostRegister((char *)pages + 4096, 4096, 0), cudaErrorInvalidValue);
