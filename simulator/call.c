@@ -97,6 +97,7 @@ cudaError_t sim__call_begin(enum sim_call call) {
         sim__start_locked();
     if (sim__checked()) {
         thread->call = call;
+        thread->is_explained = false;
         callers_take(__builtin_frame_address(0), thread->callers);
     }
     if (!sim__schedule->runs_at_once) {
@@ -108,11 +109,13 @@ cudaError_t sim__call_begin(enum sim_call call) {
             sim__context_enter(thread);
         sim__state.stall_ns = 0;
         ++kinds[call].count;
+        thread->is_explained = true; // what a fault plan lets fail is no mistake
         if (fault_strikes(&kinds[call]))
             return kinds[call].fault;
         const cudaError_t error = sim__fault_count > 0 ? sim__fault_strike(call) : cudaSuccess;
         if (error != cudaSuccess)
             return error;
+        thread->is_explained = false;
     }
     return sim__state.devices[thread->device].sticky_error;
 }
@@ -126,6 +129,8 @@ cudaError_t sim__call_end(enum sim_call call, cudaError_t error) {
         return error;
     if (failed && call != SIM__CALL_OTHER)
         ++kinds[call].failed_count;
+    if (failed && sim__checked())
+        sim__misuse_code(error);
     base_mutex_unlock(&sim__state.lock);
     return error;
 }

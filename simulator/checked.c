@@ -51,7 +51,8 @@ static void callers_print(const struct sim__thread *thread) {
 }
 
 static void sentence(const char *argument, const char *format, va_list arguments) {
-    const struct sim__thread *thread = sim__thread();
+    struct sim__thread *thread = sim__thread();
+    thread->is_explained = true;
     ++misuse_count;
     fprintf(stderr, "tidemark simulator: %s%s: ", call_name(thread), argument);
     vfprintf(stderr, format, arguments);
@@ -66,6 +67,20 @@ void sim__misuse(const char *format, ...) {
     va_start(arguments, format);
     sentence("", format, arguments);
     va_end(arguments);
+}
+
+void sim__misuse_code(cudaError_t error) {
+    static const cudaError_t mistakes[] = {
+        cudaErrorInvalidValue,           cudaErrorInvalidConfiguration,
+        cudaErrorInvalidMemcpyDirection, cudaErrorInvalidDeviceFunction,
+        cudaErrorInvalidDevice,          cudaErrorInvalidResourceHandle,
+    };
+    if (sim__thread()->is_explained)
+        return;
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; ++i)
+        if (error == mistakes[i])
+            sim__misuse("%s: an argument is null, out of range or of the wrong kind",
+                        cudaGetErrorName(error));
 }
 
 static void misuse_of(const void *pointer, const char *format, ...)

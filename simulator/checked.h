@@ -16,6 +16,8 @@ static inline bool sim__checked(void) { return sim__state.options.checked; }
 // Prints "tidemark simulator: CALL: TEXT (called from ...)", with the thread's call. For callers in
 // checked mode only.
 void sim__misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// What is left to say of a call that ends with a code for wrong arguments, if nothing was said.
+void sim__misuse_code(cudaError_t error);
 // The same for a call that does not take POINTER: says what it is.
 void sim__misuse_pointer(const void *pointer);
 // And for [POINTER, POINTER + SIZE), which device work cannot have.

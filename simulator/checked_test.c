@@ -221,6 +221,48 @@ static void release_too_often(void *unused) {
     BASE_CHECK_EQ(cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
 }
 
+static void null_out_pointer(void *unused) {
+    (void)unused;
+    start();
+    BASE_CHECK_EQ(cudaMalloc(NULL, 100), cudaErrorInvalidValue);
+}
+
+static void unknown_flags(void *unused) {
+    (void)unused;
+    start();
+    cudaEvent_t event;
+    BASE_CHECK_EQ(cudaEventCreateWithFlags(&event, 0x1000), cudaErrorInvalidValue);
+}
+
+static void wrong_direction(void *unused) {
+    (void)unused;
+    start();
+    char byte = 0;
+    BASE_CHECK_EQ(cudaMemcpy(malloc_ok(1), &byte, 1, (enum cudaMemcpyKind)77),
+                  cudaErrorInvalidMemcpyDirection);
+}
+
+// Nor is running out of memory, or what a test lets fail.
+static void no_mistake(void *unused) {
+    (void)unused;
+    start();
+    void *pointer;
+    BASE_CHECK_EQ(cudaMalloc(&pointer, (size_t)1 << 40), cudaErrorMemoryAllocation);
+    sim_fault_next(SIM_CALL_MALLOC, 1, cudaErrorInvalidValue);
+    BASE_CHECK_EQ(cudaMalloc(&pointer, 100), cudaErrorInvalidValue);
+    BASE_CHECK_EQ(sim_misuse_count(), 0);
+}
+
+static void wrong_arguments_get_a_sentence_too(void) {
+    says(null_out_pointer, "tidemark simulator: cudaMalloc: cudaErrorInvalidValue: an argument is");
+    says(unknown_flags, "tidemark simulator: cudaEventCreate: cudaErrorInvalidValue: an argument");
+    says(wrong_direction, "tidemark simulator: cudaMemcpy: cudaErrorInvalidMemcpyDirection: an");
+    struct base_child child = base_child_run(no_mistake, NULL);
+    BASE_CHECK_EQ(child.exit_code, 0);
+    BASE_CHECK_EQ(strlen(child.error_text), 0);
+    base_child_deinit(&child);
+}
+
 static void sentences_say_what_was_done_wrong(void) {
     says(free_twice, "): freed by cudaFree already\n");
     says(free_inside, "): 24 bytes inside memory of cudaMalloc, 1000 bytes at 0x");
@@ -517,6 +559,7 @@ static void host_accesses_in_flight_are_found(void) {
 }
 
 int main(void) {
+    wrong_arguments_get_a_sentence_too();
     sentences_say_what_was_done_wrong();
     nothing_is_said_outside_checked_mode();
     host_code_that_touches_device_memory_faults();

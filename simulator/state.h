@@ -177,6 +177,8 @@ struct sim__thread {
     cudaError_t runtime_error; // the last error before the driver call
     uint8_t context_count;
     int8_t contexts[SIM__CONTEXT_STACK];    // below the current one; their devices, or -1
+    bool is_explained;                      // checked mode: why the call fails was said, or is
+                                            // no mistake of the program's
     enum sim_call call;                     // checked mode: the call that it is in
     const void *callers[SIM__CALLERS];      // and who called it, and that, as addresses of code
     uint64_t streams[SIM_DEVICE_COUNT_MAX]; // handles of its per-thread default streams, 0 before
