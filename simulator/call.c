@@ -68,9 +68,9 @@ static const char *const names[SIM_CALL_KIND_COUNT] = {
     [SIM_CALL_STREAM_WRITE_VALUE] = "cuStreamWriteValue32",
 };
 
-// The addresses that the callers of the frame return to: each frame begins with its caller's, and the
-// address to return to lies above. A caller without frame pointers ends the walk sooner or later: the
-// stack grows downwards, in small steps.
+// The addresses that the callers of the frame return to: each frame begins with its caller's, and
+// the address to return to lies above. A caller without frame pointers ends the walk sooner or
+// later: the stack grows downwards, in small steps.
 static void callers_take(const struct frame *frame, const void *callers[SIM__CALLERS]) {
     for (int i = 0; i < SIM__CALLERS; ++i)
         callers[i] = NULL;
