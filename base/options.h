@@ -80,7 +80,7 @@ struct base_list {
 
 struct base_option {
     const char *name;  // long name, without dashes; NULL ends the table
-    const char *value; // placeholder in --help, NULL for a flag
+    const char *value; // what --help calls its value, NULL for a flag
     enum base_option_kind kind;
     void *target; // written when the option is given; its value before is the default
     const char *help;

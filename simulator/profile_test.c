@@ -230,6 +230,17 @@ static void low_is_never_above_typical_nor_typical_above_high(void) {
     base_check_context(NULL);
 }
 
+// The time since BEFORE, which becomes now.
+static void interval_since_is(struct sim_interval *before, uint64_t low_us, uint64_t typical_us,
+                              uint64_t high_us) {
+    const struct sim_interval now = sim_time_interval();
+    interval_is((struct sim_interval){now.low_ns - before->low_ns,
+                                      now.typical_ns - before->typical_ns,
+                                      now.high_ns - before->high_ns},
+                low_us, typical_us, high_us);
+    *before = now;
+}
+
 // 20 MB within the device are moved twice; pinned 100, 50, 25 GB/s would be other figures.
 static void copies_take_their_bytes_over_the_bandwidth(void) {
     void *device_memory, *pinned;
@@ -243,31 +254,17 @@ static void copies_take_their_bytes_over_the_bandwidth(void) {
                                   cudaMemcpyDeviceToDevice, cudaStreamPerThread),
                   cudaSuccess);
     BASE_CHECK_EQ(cudaStreamSynchronize(cudaStreamPerThread), cudaSuccess);
-    struct sim_interval now = sim_time_interval();
-    interval_is((struct sim_interval){now.low_ns - before.low_ns,
-                                      now.typical_ns - before.typical_ns,
-                                      now.high_ns - before.high_ns},
-                3 + 20, 3 + 40, 3 + 80);
-    before = now;
+    interval_since_is(&before, 3 + 20, 3 + 40, 3 + 80);
     BASE_CHECK_EQ(cudaMemcpyAsync(device_memory, pinned, 1000000, cudaMemcpyHostToDevice,
                                   cudaStreamPerThread),
                   cudaSuccess);
     BASE_CHECK_EQ(cudaStreamSynchronize(cudaStreamPerThread), cudaSuccess);
-    now = sim_time_interval();
-    interval_is((struct sim_interval){now.low_ns - before.low_ns,
-                                      now.typical_ns - before.typical_ns,
-                                      now.high_ns - before.high_ns},
-                3 + 25, 3 + 50, 3 + 100);
-    before = now;
+    interval_since_is(&before, 3 + 25, 3 + 50, 3 + 100);
     BASE_CHECK_EQ(cudaMemcpyAsync(pageable, device_memory, 1000000, cudaMemcpyDeviceToHost,
                                   cudaStreamPerThread),
                   cudaSuccess);
     BASE_CHECK_EQ(cudaStreamSynchronize(cudaStreamPerThread), cudaSuccess);
-    now = sim_time_interval();
-    interval_is((struct sim_interval){now.low_ns - before.low_ns,
-                                      now.typical_ns - before.typical_ns,
-                                      now.high_ns - before.high_ns},
-                3 + 200, 3 + 200, 3 + 200);
+    interval_since_is(&before, 3 + 200, 3 + 200, 3 + 200);
     BASE_CHECK_EQ(cudaFreeHost(pinned), cudaSuccess);
 }
 
