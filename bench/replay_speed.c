@@ -199,12 +199,8 @@ static enum base_status run(const struct base_common *common) {
     for (int i = 0; i < common->argument_count && status == BASE_OK; i++)
         status = run_file(common->arguments[i], common, &results);
     bench_companion_end();
-    if (status == BASE_OK && folder.path != NULL) {
-        char path[4400];
-        (void)snprintf(path, sizeof path, "%s/replay_speed.json", folder.path);
-        status = bench_results_write(results, path);
-        if (status == BASE_OK) printf("Results: %s\n", path);
-    }
+    if (status == BASE_OK && folder.path != NULL)
+        status = bench_results_publish(results, folder.path, "replay_speed.json");
     bench_results_destroy(results);
     bench_result_folder_release(&folder);
     return status;

@@ -319,6 +319,14 @@ enum base_status bench_results_write(const bench_results *results, const char *p
     return bench_results_write_some(results, "", path);
 }
 
+enum base_status bench_results_publish(const bench_results *results, const char *folder,
+                                       const char *file_name) {
+    const std::string path = std::string(folder) + "/" + file_name;
+    const base_status status = bench_results_write(results, path.c_str());
+    if (status == BASE_OK) printf("Results: %s\n", path.c_str());
+    return status;
+}
+
 enum base_status bench_results_write_some(const bench_results *results, const char *prefix,
                                           const char *path) {
     std::vector<Run> runs;

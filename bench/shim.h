@@ -124,7 +124,11 @@ void bench_context_set(const char *key, const char *value);
 // file is complete or absent.
 enum base_status bench_results_write(const struct bench_results *results,
                                      const char *path) BASE_MUST_USE;
-// The same, only those whose name begins with PREFIX; no file if there are none.
+// The same to FOLDER/FILE_NAME, and a line on stdout that names it.
+enum base_status bench_results_publish(const struct bench_results *results, const char *folder,
+                                       const char *file_name) BASE_MUST_USE;
+// The same as bench_results_write, only those whose name begins with PREFIX; no file if there are
+// none.
 enum base_status bench_results_write_some(const struct bench_results *results, const char *prefix,
                                           const char *path) BASE_MUST_USE;
 

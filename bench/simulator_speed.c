@@ -469,12 +469,8 @@ static enum base_status run(const struct base_common *common) {
     if (status == BASE_OK && smoke)
         printf("simulator: %zu cases, all operations ran (seed %" PRIu64 ")\n",
                bench_results_count(results), seed);
-    if (status == BASE_OK && folder.path != NULL) {
-        char path[4400];
-        (void)snprintf(path, sizeof path, "%s/simulator.json", folder.path);
-        status = bench_results_write(results, path);
-        if (status == BASE_OK) printf("Results: %s\n", path);
-    }
+    if (status == BASE_OK && folder.path != NULL)
+        status = bench_results_publish(results, folder.path, "simulator.json");
     bench_results_destroy(results);
     bench_result_folder_release(&folder);
     return status;
