@@ -258,6 +258,10 @@ struct sim_kernel {
     uint64_t bytes; // read and written in device memory
     uint64_t flops;
     uint64_t tensor_flops; // those that tensor cores do, 16-bit, besides
+    // What it touches, in this order, for the race checker (struct sim_access, simulator/sim_race.h);
+    // copied.
+    const struct sim_access *accesses;
+    size_t access_count;
 };
 cudaError_t sim_launch_kernel(cudaStream_t stream, const struct sim_kernel *kernel);
 

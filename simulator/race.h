@@ -1,0 +1,52 @@
+// The race checker's inside, for the calls: what they tell it. sim_race.h says what it is for.
+//
+//     order.h           what comes after what: clocks of streams, events, host threads
+//     race.c            starts and stops; operations become accesses
+//     race_memory.c     what was done to which bytes: the shadow
+//     race_block.c      allocators' blocks
+//     race_graph.c      order within a graph
+//     race_report.c     pairs found, in words
+//     race_site.c       where calls come from
+//     race_log.c        the last operations and edges, for pictures
+//
+// All functions need the simulator's lock.
+#ifndef TIDEMARK_SIMULATOR_RACE_H
+#define TIDEMARK_SIMULATOR_RACE_H
+
+#include "simulator/engine.h"
+#include "simulator/sim_race.h"
+
+struct sim__exec; // graph.h
+
+extern bool sim__race_on;
+static inline bool sim__race_is_on(void) { return __builtin_expect(sim__race_on, 0); }
+
+// What follows is called while the checker is on.
+
+// OPERATION was submitted at POSITION, behind all that the order (order.h) knows of its stream by
+// now.
+void sim__race_submitted(struct sim__position position, const struct sim__operation *operation);
+// The host reads or writes, at once.
+void sim__race_host(const void *pointer, size_t size, size_t rows, size_t pitch,
+                    enum sim_access_mode mode);
+// Memory of the device or page-locked memory begins and ends: in host order, or (STREAM not NULL)
+// in stream order at the stream's last operation.
+void sim__race_alloc(uint64_t start, uint64_t size, const struct sim__stream *stream);
+void sim__race_free(uint64_t start, uint64_t size, const struct sim__stream *stream);
+// Mapped again elsewhere, or unmapped: addresses without memory.
+void sim__race_unmap(uint64_t start, uint64_t size);
+
+// What the checker keeps of a graph's node: accesses with their blocks, where it was called from,
+// its label. Counted references. GRAPH: the number of the graph that is captured, else 0.
+struct sim__race_node *sim__race_node_create(const struct sim__operation *operation,
+                                             uint64_t graph, uint64_t stream);
+struct sim__race_node *sim__race_node_retain(struct sim__race_node *node);
+void sim__race_node_release(struct sim__race_node *node); // also while the checker is off; NULL is fine
+// EXEC was launched: POSITION is the operation of the launch that all its nodes come before and
+// after which the stream goes on; what its stream knew before it, the nodes come after.
+void sim__race_launched(struct sim__position position, const struct sim__exec *exec);
+
+// The machine starts: nothing is known of memory.
+void sim__race_reset(void);
+
+#endif
