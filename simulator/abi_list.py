@@ -18,6 +18,7 @@ VALUE = r"#define (cuda\w+|CUDART_VERSION|CUDA_VERSION|CU_\w+) .+"
 def declarations(lines):
     aggregate = None
     inner = []  # fields of a struct without a name, which comes at its end
+    union = False  # inside a union that has no name: its fields are the struct's
     for number, line in enumerate(lines, 1):
         line = line.split("//")[0].strip()
         if not line:
@@ -25,6 +26,10 @@ def declarations(lines):
         if opened := re.fullmatch(r"(?:typedef )?(enum|struct) (\w+) \{", line):
             aggregate = f"{opened[1]} {opened[2]}"
             yield f"ABI_TYPE({aggregate})"
+        elif aggregate is not None and line == "union {":
+            union = True
+        elif union and line == "};":
+            union = False
         elif aggregate is not None and line == "struct {":
             inner = [None]
         elif aggregate is not None and (closed := re.fullmatch(r"\} ?(\w*);", line)):
@@ -46,7 +51,7 @@ def declarations(lines):
                 yield f"ABI_TYPE({name[1]})"
         elif member := re.fullmatch(r"(\w+) = (\d+|0x[0-9A-F]+),", line):
             yield f"ABI_VALUE({member[1]})"
-        elif field := re.fullmatch(r"[\w ]+?[ *](\w+)(\[\d+\])?;", line):
+        elif field := re.fullmatch(r"[\w ]+?[ *]+(\w+)(\[\d+\])?;", line):
             if inner:
                 inner.append(field[1])
             else:

@@ -1,11 +1,15 @@
 // CUDA graphs: what a program or a capture builds (cudaGraph_t and its nodes), and what it launches
 // (cudaGraphExec_t).
 //
-//     graph.c           graphs, nodes, edges; the queries of these
+//     graph.c           graphs, nodes, edges; cloning and destroying them
+//     graph_query.c     the calls that ask about these, and change edges
 //     graph_node.c      nodes of each type and their parameters
-//     graph_exec.c      instantiate, update, upload, destroy
+//     graph_plan.c      a graph as a list in an order in which every edge goes forward
+//     graph_exec.c      instantiate, destroy; parameters of executables
+//     graph_update.c    an executable takes another graph's parameters
 //     graph_memory.c    allocation and free nodes, and the memory behind them
 //     graph_dot.c       a graph as a picture
+//     user_object.c     counted objects of the program's that graphs own
 //     replay.c          a launch: nodes become operations
 //     capture.h         graphs from streams
 //
@@ -13,14 +17,49 @@
 #ifndef TIDEMARK_SIMULATOR_GRAPH_H
 #define TIDEMARK_SIMULATOR_GRAPH_H
 
+#include "base/address_map.h"
 #include "simulator/engine.h"
 #include "simulator/race.h"
 
-// What a node does, whatever became of its graph: shared by nodes, their clones and executables.
+// What a node does. It never changes: a node with new parameters gets another one. So nodes, their
+// clones, executables and pending launches share it, counted, and each keeps what it began with.
 struct sim__graph_work {
-    struct sim__operation operation; // its bytes are the node's own; no waits
+    uint64_t references;
+    struct sim__operation operation; // its bytes are its own, copied already; no waits
     struct sim__race_node *race;     // NULL while the checker is off
     int device;                      // whose work it is
+};
+
+// OPERATION's bytes are copied; GRAPH (its number) and STREAM: for which it is captured, else 0 and
+// NULL. Its one reference is the caller's. NULL: out of memory, as for all that makes something here.
+struct sim__graph_work *sim__graph_work_create(const struct sim__operation *operation, int device,
+                                               uint64_t graph, const struct sim__stream *stream);
+static inline struct sim__graph_work *sim__graph_work_retain(struct sim__graph_work *work) {
+    if (work != NULL)
+        ++work->references;
+    return work;
+}
+void sim__graph_work_release(struct sim__graph_work *work); // NULL is fine
+
+// One end of an edge, in the list of a node: the other node, where the edge stands in that one's
+// list, and what the edge carries (sim__edge_pack; 0: nothing).
+struct sim__edge_end {
+    struct sim__node *node;
+    uint32_t place;
+    uint32_t data;
+};
+static inline uint32_t sim__edge_pack(cudaGraphEdgeData data) {
+    return (uint32_t)data.from_port | (uint32_t)data.to_port << 8 | (uint32_t)data.type << 16;
+}
+static inline cudaGraphEdgeData sim__edge_unpack(uint32_t data) {
+    return (cudaGraphEdgeData){.from_port = (unsigned char)data,
+                               .to_port = (unsigned char)(data >> 8),
+                               .type = (unsigned char)(data >> 16)};
+}
+
+// A place in a list of a graph's nodes; a list is a ring through its head.
+struct sim__node_link {
+    struct sim__node_link *next, *previous;
 };
 
 // Nodes of one graph are numbered in the order in which they were added: an edge of a capture goes
@@ -28,39 +67,60 @@ struct sim__graph_work {
 struct sim__node {
     struct sim__handle_slot slot; // in sim__nodes
     struct sim__graph *graph;
-    uint64_t number; // from 1 in its graph
+    uint64_t number;              // from 1 in its graph
     enum cudaGraphNodeType type;
-    struct sim__graph_work work; // of types that are one operation
-    struct sim__graph *child;    // cudaGraphNodeTypeGraph: its own copy
-    cudaEvent_t event;           // event record, event wait
-    uint64_t memory;             // memory nodes: the address
-    uint64_t stream;             // captured: the number of the stream; 0 of a program's own node
-    bool enabled;                // of executables
-    // Edges, as handles of nodes in the order in which they were added, and what each carries.
-    struct sim__node **dependencies, **dependents;
+    enum cudaMemcpyKind kind;     // memcpy: as the program gave it
+    struct sim__graph_work *work; // of types that are one operation; else NULL
+    struct sim__graph *child;     // cudaGraphNodeTypeGraph: its own copy
+    cudaEvent_t event;            // event record, event wait
+    struct sim__graph_allocation *allocation; // memory nodes: graph_memory.c
+    uint64_t stream; // captured: the number of the stream; 0: the program's own node
+    uint64_t origin; // handle of the node that it was cloned from, or 0
+    // Edges, in the order in which they were added while none is removed.
+    struct sim__edge_end *dependencies, *dependents;
     uint32_t dependency_count, dependency_size, dependent_count, dependent_size;
-    uint32_t place; // in the graph's array of nodes
+    struct sim__node_link by_number; // among all nodes
+    struct sim__node_link end;       // among those without dependencies: graph->roots
+    struct sim__node_link other_end; // among those without dependents: graph->sinks
+    uint64_t mark;                   // scratch, see sim__graph_mark
 };
 
 struct sim__graph {
     struct sim__handle_slot slot; // in sim__graphs
-    uint64_t number;              // from 1 since the machine started; a graph's copy has another one
-    struct sim__node **nodes;     // in the order of their numbers
-    uint32_t node_count, node_size;
-    uint64_t node_number; // the last one given
-    bool is_child;        // of a child node: it cannot be destroyed
+    uint64_t number; // from 1 since the machine started; a graph's copy has another one
+    // Heads of lists: all by number; without dependencies, without dependents by when they became
+    // so.
+    struct sim__node_link nodes, roots, sinks;
+    uint64_t node_count, root_count, edge_count;
+    uint64_t node_number;         // the last one given
+    struct sim__node *parent;     // the child node that owns it, or NULL; it cannot be destroyed
+    uint64_t origin;              // handle of the graph that it was cloned from, or 0
     struct sim__capture *capture; // that builds it, or NULL
-    bool has_memory_nodes;
-    uint32_t exec_count; // live executables
+    uint64_t memory_node_count;   // with those of child graphs
+    uint64_t exec_count;          // live executables
+    struct sim__graph_objects *objects;   // user objects, or NULL
+    struct base_address_map edge_places;  // see graph.c
+    struct base_address_map clones;       // of a copy: handles of originals to its nodes' handles
 };
 
-// An executable: child graphs unfolded, in an order in which every edge goes forward.
+#define SIM__NODE_OF(link_, member)                                                                \
+    ((struct sim__node *)(void *)((char *)(link_)-offsetof(struct sim__node, member)))
+// Every NODE of GRAPH, by number.
+#define SIM__EACH_NODE(node, graph)                                                                \
+    for (struct sim__node *node = SIM__NODE_OF((graph)->nodes.next, by_number);                    \
+         &node->by_number != &(graph)->nodes; node = SIM__NODE_OF(node->by_number.next, by_number))
+
+// An executable: child graphs unfolded, in an order in which every edge goes forward. A child graph
+// stands between two nodes without work: the first (cudaGraphNodeTypeGraph) comes behind the child
+// node's dependencies, the last (cudaGraphNodeTypeEmpty, no origin) before its dependents.
 struct sim__exec_node {
-    struct sim__graph_work work;
+    struct sim__graph_work *work; // NULL: nothing to do
     enum cudaGraphNodeType type;
-    uint64_t memory;           // memory nodes
-    cudaEvent_t event;         // event nodes
-    const struct sim__node *origin; // for updates; may be gone: compare, never follow
+    enum cudaMemcpyKind kind;
+    int device; // the lane's
+    cudaEvent_t event;                        // event nodes
+    struct sim__graph_allocation *allocation; // memory nodes
+    uint64_t origin;           // handle of the graph's node; may be gone
     uint64_t number;           // of the origin in its graph
     uint64_t stream;           // as in sim__node
     uint32_t dependency_first; // in the executable's dependencies
@@ -71,7 +131,9 @@ struct sim__exec_node {
 
 struct sim__exec {
     struct sim__handle_slot slot; // in sim__execs
+    uint64_t number;              // from 1 since the machine started
     uint64_t graph;               // number of the graph it was made from
+    uint64_t graph_handle;        // may be gone
     int device;                   // current at instantiation
     unsigned long long flags;
     struct sim__exec_node *nodes;
@@ -80,6 +142,8 @@ struct sim__exec {
     struct sim__position last; // the end of the last launch
     uint64_t running;          // launches that are not complete
     bool destroyed;            // by the program, while launches were pending
+    struct sim__graph_objects *objects;
+    struct sim__graph_plan *plan; // graph_plan.c: what updates compare
 };
 
 extern struct sim__handle_table sim__graphs, sim__nodes, sim__execs;
@@ -88,22 +152,36 @@ extern struct sim__handle_table sim__graphs, sim__nodes, sim__execs;
 cudaError_t sim__graph_resolve(cudaGraph_t handle, struct sim__graph **graph);
 cudaError_t sim__node_resolve(cudaGraphNode_t handle, struct sim__node **node);
 cudaError_t sim__exec_resolve(cudaGraphExec_t handle, struct sim__exec **exec);
+static inline cudaGraph_t sim__graph_handle(const struct sim__graph *graph) {
+    return (cudaGraph_t)(uintptr_t)graph->slot.handle;
+}
+static inline cudaGraphNode_t sim__node_handle(const struct sim__node *node) {
+    return (cudaGraphNode_t)(uintptr_t)node->slot.handle;
+}
+static inline cudaGraphExec_t sim__exec_handle(const struct sim__exec *exec) {
+    return (cudaGraphExec_t)(uintptr_t)exec->slot.handle;
+}
 
-// NULL: out of memory, as for all that makes something here.
 struct sim__graph *sim__graph_create(void);
 void sim__graph_destroy(struct sim__graph *graph);
-// A copy with nodes of the same numbers.
+// A copy with nodes of the same numbers; GRAPH has no memory nodes.
 struct sim__graph *sim__graph_clone(const struct sim__graph *graph);
-// A node behind DEPENDENCIES (which are of GRAPH); cost O(count). It takes over WORK, which may be
-// NULL.
+// A number that no node has as its mark, for walks that must know where they were.
+uint64_t sim__graph_mark(void);
+
+// A node behind DEPENDENCIES (which are of GRAPH, each once; DATA: as sim__edge_pack, NULL for
+// zeros); cost O(count). It takes over WORK, which may be NULL, unless it returns NULL.
 struct sim__node *sim__graph_add(struct sim__graph *graph, enum cudaGraphNodeType type,
-                                 struct sim__node *const *dependencies, size_t count,
-                                 const struct sim__graph_work *work);
-// What a node keeps of OPERATION: bytes and accesses copied, races noted. GRAPH and STREAM: for which
-// it is captured, else 0 and NULL.
-bool sim__graph_work_take(struct sim__graph_work *work, const struct sim__operation *operation,
-                          int device, uint64_t graph, const struct sim__stream *stream);
-void sim__graph_work_give(struct sim__graph_work *work);
+                                 struct sim__node *const *dependencies, const uint32_t *data,
+                                 size_t count, struct sim__graph_work *work);
+// What a program passes: cudaErrorInvalidValue for nodes that are none, of another graph or named
+// twice, and for data that fits no edge. *nodes and *packed are valid until the next such call.
+cudaError_t sim__graph_dependencies(struct sim__graph *graph, const cudaGraphNode_t *handles,
+                                    const cudaGraphEdgeData *data, size_t count,
+                                    struct sim__node *const **nodes, const uint32_t **packed);
+
+// The last launch of an executable that the program destroyed is complete.
+void sim__exec_free(struct sim__exec *exec);
 
 // replay.c. A launch of EXEC in STREAM, which does not capture.
 cudaError_t sim__replay(struct sim__stream *stream, struct sim__exec *exec);

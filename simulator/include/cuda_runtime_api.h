@@ -224,6 +224,7 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEve
 #endif
 #undef TIDEMARK_SIMULATOR_DEFAULT
 
+#include "cuda_graph_api.h"
 #include "cuda_per_thread_default_stream.h"
 
 #endif

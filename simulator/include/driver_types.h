@@ -312,18 +312,6 @@ enum cudaGetDriverEntryPointFlags {
     cudaEnablePerThreadDefaultStream = 2,
 };
 
-enum cudaStreamCaptureStatus {
-    cudaStreamCaptureStatusNone = 0,
-    cudaStreamCaptureStatusActive = 1,
-    cudaStreamCaptureStatusInvalidated = 2,
-};
-
-enum cudaStreamCaptureMode {
-    cudaStreamCaptureModeGlobal = 0,
-    cudaStreamCaptureModeThreadLocal = 1,
-    cudaStreamCaptureModeRelaxed = 2,
-};
-
 // The attributes that the simulated device has an answer for.
 enum cudaDeviceAttr {
     cudaDevAttrMaxThreadsPerBlock = 1,
@@ -464,5 +452,7 @@ struct cudaDeviceProp {
     int hostNumaMultinodeIpcSupported;
     int reserved[56];
 };
+
+#include "graph_types.h"
 
 #endif
