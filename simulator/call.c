@@ -7,12 +7,16 @@
 #include "simulator/driver.h"
 #include "simulator/fault.h"
 #include "simulator/plant.h"
+#include "simulator/race.h"
 #include "simulator/reading.h"
 #include "simulator/schedule.h"
 
 #include <string.h>
 
 #define FRAME_BYTES_MAX ((uint64_t)1 << 20)
+
+// The end of the thread's stack, above all of its frames; 0 before it was asked for.
+static _Thread_local uint64_t stack_end;
 
 struct frame {
     const struct frame *caller;
@@ -68,20 +72,43 @@ static const char *const names[SIM_CALL_KIND_COUNT] = {
     [SIM_CALL_STREAM_WRITE_VALUE] = "cuStreamWriteValue32",
 };
 
+static __attribute__((cold, noinline)) void stack_end_find(void) {
+    pthread_attr_t attributes;
+    void *start = NULL;
+    size_t size = 0;
+    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+        (void)pthread_attr_getstack(&attributes, &start, &size);
+        (void)pthread_attr_destroy(&attributes);
+    }
+    stack_end = (uint64_t)(uintptr_t)start + size;
+}
+
 // The addresses that the callers of the frame return to: each frame begins with its caller's, and
 // the address to return to lies above. A caller without frame pointers ends the walk sooner or
-// later: the stack grows downwards, in small steps.
-static void callers_take(const struct frame *frame, const void *callers[SIM__CALLERS]) {
-    for (int i = 0; i < SIM__CALLERS; ++i)
-        callers[i] = NULL;
-    for (int i = 0; i < SIM__CALLERS; ++i) {
+// later: the stack grows downwards, in small steps, and ends.
+static inline void callers_take(const struct frame *frame, const void *callers[SIM__CALLERS]) {
+    if (stack_end == 0)
+        stack_end_find();
+    int i = 0;
+    for (; i < SIM__CALLERS; ++i) {
         const struct frame *next = frame->caller;
-        const uint64_t step = (uint64_t)(uintptr_t)next - (uint64_t)(uintptr_t)frame;
-        if (step == 0 || step > FRAME_BYTES_MAX || step % sizeof(void *) != 0)
-            return;
+        const uint64_t place = (uint64_t)(uintptr_t)next;
+        const uint64_t step = place - (uint64_t)(uintptr_t)frame;
+        if (step == 0 || step > FRAME_BYTES_MAX || step % sizeof(void *) != 0 ||
+            (i > 0 && place + sizeof *next > stack_end))
+            break;
         callers[i] = next->returns_to;
         frame = next;
     }
+    for (; i < SIM__CALLERS; ++i)
+        callers[i] = NULL;
+}
+
+void sim__call_note(enum sim_call call) {
+    struct sim__thread *thread = sim__thread();
+    thread->call = call;
+    thread->is_explained = false;
+    callers_take(__builtin_frame_address(0), thread->callers);
 }
 
 static bool fault_strikes(struct call_kind *kind) {
@@ -95,7 +122,7 @@ cudaError_t sim__call_begin(enum sim_call call) {
     base_mutex_lock(&sim__state.lock);
     if (!sim__state.ready)
         sim__start_locked();
-    if (sim__checked()) {
+    if (sim__checked() || sim__race_is_on()) {
         thread->call = call;
         thread->is_explained = false;
         callers_take(__builtin_frame_address(0), thread->callers);

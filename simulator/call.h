@@ -21,6 +21,10 @@ cudaError_t sim__call_begin(enum sim_call call);
 // Records ERROR as the thread's last error as CUDA would; returns it.
 cudaError_t sim__call_end(enum sim_call call, cudaError_t error);
 
+// For control functions that are no CUDA calls, with the lock held: notes who called the function
+// that calls this, as sim__call_begin does in checked mode and while the race checker is on.
+void sim__call_note(enum sim_call call) __attribute__((noinline));
+
 // Forgets counts and faults.
 void sim__call_reset(void);
 // As sim_call_count.

@@ -42,11 +42,14 @@ uint32_t sim__race_origin_act(enum sim__race_act act, uint64_t size);
 const struct sim__race_origin *sim__race_origin_at(uint32_t origin);
 // The calling thread's number.
 uint32_t sim__race_thread(void);
+// TEXT, kept for as long as the process lives; NULL of NULL.
+const char *sim__race_keep(const char *text);
 
 // "kernel scale", "copy of 4096 bytes to the device", "host read of 16 bytes", "cudaFree"; cut to
 // SIZE. Returns TEXT.
 const char *sim__race_origin_what(uint32_t origin, char *text, size_t size);
-// "train.c:31", "upload (train.c:31)", "./program+0x1a5d"; "" if not known.
+// "train.c:31", "upload (train.c:31), called by step (train.c:80)", "./program+0x1a5d"; "" if not
+// known.
 const char *sim__race_origin_site(uint32_t origin, char *text, size_t size);
 
 #endif

@@ -147,8 +147,11 @@ void sim_value_seen(const void *pointer, uint64_t value);
 void sim_handoff_signal(const void *token);
 void sim_handoff_await(const void *token);
 
-// Where the next CUDA call of this thread comes from; what the macros of SIM_CALL_SITES do
-// (simulator/sim.h). FILE must stay.
+// Where calls of this thread come from, until it says otherwise (NULL: it is found out). What the
+// macros of SIM_CALL_SITES do around a call (simulator/sim.h). FILE must stay.
 void sim_call_site(const char *file, int line);
+// The same by an address of code that a call returns to, for wrappers of CUDA calls and allocators:
+// sim_call_address(__builtin_return_address(0)) ... sim_call_address(NULL).
+void sim_call_address(const void *address);
 
 #endif
