@@ -1,7 +1,8 @@
 // CUDA graphs: what a program or a capture builds (cudaGraph_t and its nodes), and what it launches
 // (cudaGraphExec_t).
 //
-//     graph.c           graphs, nodes, edges; cloning and destroying them
+//     graph.c           graphs and nodes; cloning and destroying them
+//     graph_edge.c      edges
 //     graph_query.c     the calls that ask about these, and change edges
 //     graph_node.c      nodes of each type and their parameters
 //     graph_plan.c      a graph as a list in an order in which every edge goes forward
@@ -20,6 +21,10 @@
 #include "base/address_map.h"
 #include "simulator/engine.h"
 #include "simulator/race.h"
+
+// A captured cuStreamWriteValue32 or 64: the type that the driver has for it and the runtime's
+// header does not name.
+#define SIM__NODE_VALUE ((enum cudaGraphNodeType)12)
 
 // What a node does. It never changes: a node with new parameters gets another one. So nodes, their
 // clones, executables and pending launches share it, counted, and each keeps what it began with.
@@ -61,6 +66,15 @@ static inline cudaGraphEdgeData sim__edge_unpack(uint32_t data) {
 struct sim__node_link {
     struct sim__node_link *next, *previous;
 };
+static inline void sim__node_link_last(struct sim__node_link *list, struct sim__node_link *link) {
+    *link = (struct sim__node_link){list, list->previous};
+    list->previous->next = link;
+    list->previous = link;
+}
+static inline void sim__node_unlink(struct sim__node_link *link) {
+    link->previous->next = link->next;
+    link->next->previous = link->previous;
+}
 
 // Nodes of one graph are numbered in the order in which they were added: an edge of a capture goes
 // from a smaller to a greater number, one of a program's graph may not.
@@ -80,9 +94,10 @@ struct sim__node {
     struct sim__edge_end *dependencies, *dependents;
     uint32_t dependency_count, dependency_size, dependent_count, dependent_size;
     struct sim__node_link by_number; // among all nodes
-    struct sim__node_link end;       // among those without dependencies: graph->roots
-    struct sim__node_link other_end; // among those without dependents: graph->sinks
-    uint64_t mark;                   // scratch, see sim__graph_mark
+    struct sim__node_link root;      // in graph->roots while it has no dependencies
+    struct sim__node_link sink;      // in graph->sinks while it has no dependents
+    uint64_t mark;  // scratch, see sim__graph_mark
+    uint32_t index; // scratch of graph_plan.c
 };
 
 struct sim__graph {
@@ -97,10 +112,13 @@ struct sim__graph {
     uint64_t origin;              // handle of the graph that it was cloned from, or 0
     struct sim__capture *capture; // that builds it, or NULL
     uint64_t memory_node_count;   // with those of child graphs
-    uint64_t exec_count;          // live executables
+    uint64_t exec_count;          // executables that the program did not destroy
+    uint32_t height;              // at most so many levels of child graphs are below it
     struct sim__graph_objects *objects;   // user objects, or NULL
-    struct base_address_map edge_places;  // see graph.c
-    struct base_address_map clones;       // of a copy: handles of originals to its nodes' handles
+    bool moved;                           // to its parent, by the program
+    bool edges_indexed;                   // edge_places is complete: see graph_edge.c
+    struct base_address_map edge_places;
+    struct base_address_map copies; // of a copy: handles of originals to those of its nodes
 };
 
 #define SIM__NODE_OF(link_, member)                                                                \
@@ -126,6 +144,8 @@ struct sim__exec_node {
     uint32_t dependency_first; // in the executable's dependencies
     uint32_t dependency_count;
     uint32_t lane; // a chain of edges that it continues: nodes of one lane run in their order
+    uint32_t child_end;   // of a child graph's first: the index of its last
+    uint32_t child_count; // and how many nodes that graph has, those of its children not counted
     bool enabled;
 };
 
@@ -139,11 +159,15 @@ struct sim__exec {
     struct sim__exec_node *nodes;
     uint32_t *dependencies; // indices of nodes, each smaller than that of the dependent one
     uint32_t node_count, lane_count, dependency_count;
-    struct sim__position last; // the end of the last launch
+    uint32_t *sinks; // nodes of the graph itself without dependents, as they stood in its list
+    uint32_t sink_count;
+    uint32_t graph_node_count;       // of the graph itself
+    struct base_address_map indices; // of nodes, by their origins
+    struct sim__exec_memory *memory; // graph_memory.c: NULL without memory nodes
+    struct sim__position last;       // the end of the last launch
     uint64_t running;          // launches that are not complete
     bool destroyed;            // by the program, while launches were pending
     struct sim__graph_objects *objects;
-    struct sim__graph_plan *plan; // graph_plan.c: what updates compare
 };
 
 extern struct sim__handle_table sim__graphs, sim__nodes, sim__execs;
@@ -169,18 +193,37 @@ struct sim__graph *sim__graph_clone(const struct sim__graph *graph);
 // A number that no node has as its mark, for walks that must know where they were.
 uint64_t sim__graph_mark(void);
 
-// A node behind DEPENDENCIES (which are of GRAPH, each once; DATA: as sim__edge_pack, NULL for
-// zeros); cost O(count). It takes over WORK, which may be NULL, unless it returns NULL.
+// A node behind DEPENDENCIES, which are of GRAPH, each once. DATA: what these edges carry
+// (sim__edge_pack), checked already; NULL: nothing. Cost O(count). It takes over WORK, which may be
+// NULL, unless it returns NULL.
 struct sim__node *sim__graph_add(struct sim__graph *graph, enum cudaGraphNodeType type,
                                  struct sim__node *const *dependencies, const uint32_t *data,
                                  size_t count, struct sim__graph_work *work);
-// What a program passes: cudaErrorInvalidValue for nodes that are none, of another graph or named
-// twice, and for data that fits no edge. *nodes and *packed are valid until the next such call.
-cudaError_t sim__graph_dependencies(struct sim__graph *graph, const cudaGraphNode_t *handles,
-                                    const cudaGraphEdgeData *data, size_t count,
-                                    struct sim__node *const **nodes, const uint32_t **packed);
+// What a program passes as the dependencies of a node of TYPE: cudaErrorInvalidValue for nodes that
+// are none, of another graph or named twice, and for edges that cannot be so. The arrays are valid
+// until the next such call; *data is NULL if EDGES is.
+cudaError_t sim__graph_dependencies(const struct sim__graph *graph, enum cudaGraphNodeType type,
+                                    const cudaGraphNode_t *handles, const cudaGraphEdgeData *edges,
+                                    size_t count, struct sim__node *const **nodes,
+                                    const uint32_t **data);
+// Whether an edge between nodes of these types can carry DATA.
+bool sim__edge_fits(cudaGraphEdgeData data, enum cudaGraphNodeType from, enum cudaGraphNodeType to);
 
-// The last launch of an executable that the program destroyed is complete.
+// FROM and TO are of one graph, and there is no such edge yet; false: out of memory.
+bool sim__edge_add(struct sim__node *from, struct sim__node *to, uint32_t data);
+// The place of the edge in TO's dependencies; false if there is none. Cost O(1).
+bool sim__edge_find(const struct sim__node *from, const struct sim__node *to, uint32_t *place);
+void sim__edge_remove(struct sim__node *to, uint32_t place);
+// With all its edges.
+void sim__node_remove(struct sim__node *node);
+
+// What GRAPH comes to: nodes, dependencies and all that follows from them, for an executable with
+// its device. cudaErrorInvalidValue if there is a cycle: *error_node is of it.
+cudaError_t sim__exec_plan(struct sim__exec *exec, const struct sim__graph *graph,
+                           struct sim__node **error_node);
+// Frees what sim__exec_plan made.
+void sim__exec_unplan(struct sim__exec *exec);
+// The program destroyed the executable, and its last launch is complete.
 void sim__exec_free(struct sim__exec *exec);
 
 // replay.c. A launch of EXEC in STREAM, which does not capture.

@@ -1,8 +1,98 @@
 // The CUDA 13 runtime calls for graphs: CUDA's names and signatures. A part of
 // <cuda_runtime_api.h>, which includes this file and says more.
+//
+// A handle that names nothing (destroyed, foreign, NULL) gets cudaErrorInvalidValue. A call that
+// fails changes nothing. Calls of different threads on one graph are safe here; CUDA does not
+// promise that.
 #ifndef TIDEMARK_SIMULATOR_CUDA_GRAPH_API_H
 #define TIDEMARK_SIMULATOR_CUDA_GRAPH_API_H
 
 #include <driver_types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#define TIDEMARK_SIMULATOR_DEFAULT(value) = value
+#else
+#define TIDEMARK_SIMULATOR_DEFAULT(value)
+#endif
+
+// --- Graphs. ---
+
+// FLAGS must be 0.
+cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned int flags);
+// With its nodes; executables made from it live on. Not a child node's graph, and not while it is
+// captured.
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+// Child graphs too. A graph with memory nodes: cudaErrorNotSupported.
+cudaError_t cudaGraphClone(cudaGraph_t *copy, cudaGraph_t graph);
+cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t *node, cudaGraphNode_t original,
+                                     cudaGraph_t copy);
+// With its edges. No nodes and edges leave a graph while it is captured (cudaErrorInvalidValue) or
+// if it has memory nodes (cudaErrorNotSupported).
+cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node);
+
+// --- Edges. Edge data may be NULL: all zero. An edge that is there already or leads from a node to
+// itself, or data that is not for nodes of these types: cudaErrorInvalidValue. A cycle is found when
+// the graph is instantiated. The types and ports that let a dependent kernel begin early are kept
+// and given back; a dependent node begins behind the end of the other one all the same. ---
+
+cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
+                                     const cudaGraphNode_t *to, const cudaGraphEdgeData *edge_data,
+                                     size_t count);
+// Data that the edge does not carry: cudaErrorInvalidValue.
+cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
+                                        const cudaGraphNode_t *to,
+                                        const cudaGraphEdgeData *edge_data, size_t count);
+
+// --- Queries. *count is the size of the arrays, and becomes the number stored in them; short ones
+// get a prefix, the rest of long ones becomes NULL. Without an array *count becomes the number there
+// is. Edges that carry something, asked for without EDGE_DATA: cudaErrorLossyQuery. ---
+
+// In the order in which they were added.
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count);
+cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count);
+cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to,
+                              cudaGraphEdgeData *edge_data, size_t *count);
+cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t *dependencies,
+                                         cudaGraphEdgeData *edge_data, size_t *count);
+cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t *dependents,
+                                           cudaGraphEdgeData *edge_data, size_t *count);
+cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *type);
+
+// --- Executables: a graph made ready to launch; the graph may be changed and destroyed then. ---
+
+// Flags of the upload (without a stream), an unknown flag, a cycle, a graph that is captured: one
+// and all cudaErrorInvalidValue. Launches from the device are not simulated:
+// cudaErrorNotSupported. A graph with memory nodes has one executable at a time.
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                 unsigned long long flags TIDEMARK_SIMULATOR_DEFAULT(0));
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                          unsigned long long flags TIDEMARK_SIMULATOR_DEFAULT(0));
+cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t exec, unsigned long long *flags);
+// Launches that are pending still complete.
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
+
+// --- User objects: counted, with a destructor that runs when nobody refers to one any more, as a
+// host function: it may make no CUDA call. Copies and executables of a graph refer to its objects as
+// it does. ---
+
+// FLAGS must be cudaUserObjectNoDestructorSync.
+cudaError_t cudaUserObjectCreate(cudaUserObject_t *object, void *pointer, cudaHostFn_t destroy,
+                                 unsigned int references, unsigned int flags);
+cudaError_t cudaUserObjectRetain(cudaUserObject_t object,
+                                 unsigned int count TIDEMARK_SIMULATOR_DEFAULT(1));
+cudaError_t cudaUserObjectRelease(cudaUserObject_t object,
+                                  unsigned int count TIDEMARK_SIMULATOR_DEFAULT(1));
+// cudaGraphUserObjectMove: these are references of the caller's.
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object,
+                                      unsigned int count TIDEMARK_SIMULATOR_DEFAULT(1),
+                                      unsigned int flags TIDEMARK_SIMULATOR_DEFAULT(0));
+cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object,
+                                       unsigned int count TIDEMARK_SIMULATOR_DEFAULT(1));
+
+#ifdef __cplusplus
+}
+#endif
+#undef TIDEMARK_SIMULATOR_DEFAULT
 
 #endif
