@@ -10,6 +10,7 @@
 #include "simulator/race.h"
 #include "simulator/reading.h"
 #include "simulator/schedule.h"
+#include "simulator/user_object.h"
 
 #include <string.h>
 
@@ -158,7 +159,10 @@ cudaError_t sim__call_end(enum sim_call call, cudaError_t error) {
         ++kinds[call].failed_count;
     if (failed && sim__checked())
         sim__misuse_code(error);
+    const bool finishes = sim__user_objects_dead;
     base_mutex_unlock(&sim__state.lock);
+    if (finishes)
+        sim__user_objects_finish();
     return error;
 }
 
