@@ -140,8 +140,7 @@ bool base_symbol_find(const void *address, struct base_symbol *symbol) {
     // The call ends where it returns to, which may be another line's already.
     const char *call = (const char *)address - 1;
     (void)pthread_mutex_lock(&lock);
-    const bool found =
-        find_by_libdw((uintptr_t)call, symbol) || find_by_linker(call, symbol);
+    const bool found = find_by_libdw((uintptr_t)call, symbol) || find_by_linker(call, symbol);
     (void)pthread_mutex_unlock(&lock);
     return found;
 }

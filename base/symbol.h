@@ -22,8 +22,8 @@ struct base_symbol {
     char function[BASE_SYMBOL_TEXT]; // the innermost one, inlined ones too; "" if not known
     char file[BASE_SYMBOL_TEXT];     // as the compiler was given it; "" if not known
     int line;                        // 0 if not known
-    char module[BASE_SYMBOL_TEXT];   // path of the program or library; "" if the address is no code's
-    uint64_t offset;                 // in that one
+    char module[BASE_SYMBOL_TEXT]; // path of the program or library; "" if the address is no code's
+    uint64_t offset;               // in that one
 };
 
 // What ADDRESS, to which a call returns, belongs to: that call. False if it is no code's.

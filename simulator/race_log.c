@@ -80,8 +80,7 @@ static struct sim__race_entry *entry_add(enum sim__race_entry_kind kind, uint32_
         return &nowhere;
     ++last;
     struct sim__race_entry *entry = &entries[last % SIM__RACE_LOG_ENTRIES];
-    *entry = (struct sim__race_entry){
-        .number = last, .origin = origin, .kind = (uint8_t)kind};
+    *entry = (struct sim__race_entry){.number = last, .origin = origin, .kind = (uint8_t)kind};
     return entry;
 }
 
@@ -280,8 +279,7 @@ static struct sim__race_block *block_gone(uint64_t number) {
     return NULL;
 }
 
-static struct sim__race_entry *block_entry(enum sim__race_entry_kind kind,
-                                           enum sim__race_act act,
+static struct sim__race_entry *block_entry(enum sim__race_entry_kind kind, enum sim__race_act act,
                                            const struct sim__race_block *block) {
     struct sim__race_entry *entry = entry_add(kind, sim__race_origin_act(act, block->size));
     entry->object = block->number;

@@ -10,9 +10,9 @@
 
 enum sim__race_entry_kind {
     SIM__RACE_LOG_OPERATION, // kernels, copies, fills, values, host functions; launches of graphs
-    SIM__RACE_LOG_NODE,      // an operation that was captured: SEQUENCE is the node, OBJECT the graph
-    SIM__RACE_LOG_RECORD,    // an event was recorded: OTHER and OTHER_SEQUENCE are what it covers
-    SIM__RACE_LOG_WAIT,      // STREAM waits for what an event covers; OTHER 0: it was never recorded
+    SIM__RACE_LOG_NODE,   // an operation that was captured: SEQUENCE is the node, OBJECT the graph
+    SIM__RACE_LOG_RECORD, // an event was recorded: OTHER and OTHER_SEQUENCE are what it covers
+    SIM__RACE_LOG_WAIT,   // STREAM waits for what an event covers; OTHER 0: it was never recorded
     SIM__RACE_LOG_HOST_WAIT, // the host saw OTHER complete up to OTHER_SEQUENCE; OTHER 0: all work
     SIM__RACE_LOG_HOST,      // the host touched memory
     SIM__RACE_LOG_ALLOC,     // memory begins, in host order or in that of STREAM; it ends
@@ -80,7 +80,7 @@ struct sim__race_stream sim__race_log_stream(uint64_t number);
 
 struct sim__race_block {
     uint64_t number, start, size, stream;
-    const char *name;  // kept, or NULL
+    const char *name;      // kept, or NULL
     uint64_t taken, given; // numbers of entries; given 0: it is held
     uint32_t taken_origin, given_origin;
     // The first streams it was recorded for; more are only counted.

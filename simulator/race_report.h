@@ -2,7 +2,7 @@
 // error and in a file.
 //
 //     race_report.c   which are reported, and where to
-//     race_words.c    the text: what happened, which edge is missing, what mends it
+//     race_words.h    the text: what happened, which edge is missing, what mends it
 //     race_json.c     the line of the file, with what a picture needs of the log
 //
 // All functions need the simulator's lock.
@@ -31,6 +31,7 @@ struct sim__race_side {
 
 struct sim__race_found {
     enum sim_race_rule rule;
+    const char *kind; // of struct sim_race_report; NULL: what the rule and the modes say
     struct sim__race_side first, second; // in submission order
     uint64_t start, size, rows, pitch;   // the bytes in question: rows 0 or 1: one piece
     uint64_t allocation_start;           // of the memory, 0 if there is none

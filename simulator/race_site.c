@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-__attribute__((weak)) bool sim__race_on; // until race.c has it
-
 #define CHUNK 1024
 #define CHUNK_COUNT 1024
 // Behind so many origins the sizes of new ones are left out.
@@ -119,8 +117,7 @@ static bool slots_grow(struct table *table) {
 // A new item, zeroed; 0 if there is no room.
 static uint32_t table_add(struct table *table, uint64_t hash) {
     const uint32_t chunk = table->count / CHUNK;
-    if (chunk == CHUNK_COUNT ||
-        (2 * table->count >= table->slot_count && !slots_grow(table)))
+    if (chunk == CHUNK_COUNT || (2 * table->count >= table->slot_count && !slots_grow(table)))
         return 0;
     if (table->chunks[chunk] == NULL)
         table->chunks[chunk] = calloc(CHUNK, table->item_size);
@@ -319,9 +316,9 @@ static void callers_text(const void *const *callers, char *text, size_t size) {
         if (!base_symbol_find(callers[i], &symbol) || (!has_place && is_own(symbol.function)) ||
             (has_place && symbol.line == 0))
             continue;
-        const int added = snprintf(text + length, size - length, "%s%s",
-                                   has_place ? ", called by " : "",
-                                   base_symbol_format(&symbol, place));
+        const int added =
+            snprintf(text + length, size - length, "%s%s", has_place ? ", called by " : "",
+                     base_symbol_format(&symbol, place));
         has_place = true;
         ++shown;
         if (strcmp(symbol.function, "main") == 0 || added < 0 || (size_t)added >= size - length)

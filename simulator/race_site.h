@@ -2,9 +2,9 @@
 // besides its place in the order. Each distinct origin (what it is, the call, where that came from,
 // the thread, its label) has a number, so that a shadow holds four bytes of it.
 //
-// Where a call comes from is FILE:LINE if the program was compiled with SIM_CALL_SITES (sim.h), else
-// the addresses that the program's functions return to; these become names and lines only when a
-// report is written (base/symbol.h).
+// Where a call comes from is FILE:LINE if the program was compiled with SIM_CALL_SITES (sim.h),
+// else the addresses that the program's functions return to; these become names and lines only when
+// a report is written (base/symbol.h).
 //
 // All functions need the simulator's lock.
 #ifndef TIDEMARK_SIMULATOR_RACE_SITE_H
@@ -24,14 +24,14 @@ enum sim__race_act {
 };
 
 struct sim__race_origin {
-    const char *name;   // of kernels; kept
-    const char *label;  // sim_race_label's; kept; or NULL
-    uint64_t size;      // bytes, of copies, fills and accesses
-    uint32_t site;      // where the call came from: a number, 0 if not known
-    uint32_t thread;    // from 1, by first appearance
-    uint8_t act;        // enum sim__operation_kind or enum sim__race_act
-    uint8_t call;       // enum sim_call, or SIM__CALL_OTHER
-    uint8_t from, to;   // of copies: enum sim__place
+    const char *name;  // of kernels; kept
+    const char *label; // sim_race_label's; kept; or NULL
+    uint64_t size;     // bytes, of copies, fills and accesses
+    uint32_t site;     // where the call came from: a number, 0 if not known
+    uint32_t thread;   // from 1, by first appearance
+    uint8_t act;       // enum sim__operation_kind or enum sim__race_act
+    uint8_t call;      // enum sim_call, or SIM__CALL_OTHER
+    uint8_t from, to;  // of copies: enum sim__place
 };
 
 // The origin of OPERATION, which the call under way submits; and of something that is no operation.
