@@ -290,4 +290,12 @@ uint64_t sim_misuse_count(void);
 // a pending copy, fill or value makes that a race. What pending kernels use is not known.
 bool sim_host_access(const void *pointer, size_t size, bool write);
 
+// A program that defines SIM_CALL_SITES before it includes this gets each CUDA call, sim_launch,
+// sim_host_access and sim_block_ call that it makes from there on as a macro that tells the race
+// checker (simulator/sim_race.h) its file and line. Without it, the debug information tells as much
+// in most programs.
+#ifdef SIM_CALL_SITES
+#include "simulator/call_sites.h"
+#endif
+
 #endif

@@ -1,9 +1,12 @@
-"""Makes the wrappers that write the transcript, from the headers that declare the calls.
+"""Makes the wrappers that write the transcript, from the headers that declare the calls; and the
+macros that tell where a call stands.
 
     transcript_wrappers.py names HEADER...   a header: the names under which the simulator's own
                                              functions are compiled
     transcript_wrappers.py calls HEADER...   a C file: a function for each call, which writes
                                              arguments and result if a transcript is on
+    transcript_wrappers.py sites HEADER...   a header: each call, and each call of the control that
+                                             is about memory, as a macro that tells file and line
 
 A call is a declaration of a function that returns cudaError_t or CUresult. The headers are our own:
 a declaration ends with a semicolon, a parameter has a name.
@@ -14,6 +17,12 @@ import sys
 
 STREAMS = {"cudaStream_t", "CUstream"}
 EVENTS = {"cudaEvent_t", "CUevent"}
+HANDLES = {
+    "cudaGraph_t": "graph",
+    "cudaGraphExec_t": "exec",
+    "cudaGraphNode_t": "node",
+    "cudaUserObject_t": "object",
+}
 ADDRESSES = {"void *", "const void *", "CUdeviceptr"}
 # What a call stores, by the type of the pointer to it.
 STORED = {
@@ -23,6 +32,8 @@ STORED = {
     "CUstream *": ("stream", ""),
     "cudaEvent_t *": ("event", ""),
     "CUevent *": ("event", ""),
+    **{f"{kind} *": (form, "") for kind, form in HANDLES.items()},
+    "enum cudaStreamCaptureStatus *": ("number", "(long long)"),
     "float *": ("real", ""),
     "int *": ("number", "(long long)"),
     "unsigned int *": ("number", "(long long)"),
@@ -32,6 +43,12 @@ STORED = {
     "CUmemGenericAllocationHandle *": ("number", "(long long)"),
 }
 FUNCTIONS = {"cudaHostFn_t", "cudaStreamCallback_t"}
+# Pointers to several: their number is an argument of its own.
+ARRAYS = re.compile(r"(const )?cudaGraph(Node_t|EdgeData) \*+")
+# When a call stores more than its first result.
+STORES = {"cudaStreamGetCaptureInfo": "*status == cudaStreamCaptureStatusActive"}
+# Of the control, what a report of the race checker can name.
+SITES = r"\b(bool|uint64_t|void) (sim_block_\w+|sim_host_access)\(([^;{]*)\) ?;"
 
 
 def text_of(header):
@@ -62,21 +79,25 @@ def parameters_of(text):
         yield (f"{kind} {stars}" if stars else kind), name, part
 
 
-def calls_of(headers):
+def calls_of(headers, form=r"\b(cudaError_t|CUresult) (\w+)\(([^;{]*)\) ?;"):
     for header in headers:
-        for result, name, parameters in re.findall(
-            r"\b(cudaError_t|CUresult) (\w+)\(([^;{]*)\) ?;", text_of(header)
-        ):
+        for result, name, parameters in re.findall(form, text_of(header)):
             yield result, name, list(parameters_of(parameters))
 
 
+def is_array(kind, name):
+    return ARRAYS.fullmatch(kind) is not None and name != "node"
+
+
 def argument_line(kind, name):
-    if kind == "function" or kind in FUNCTIONS or kind in STORED:
+    if is_array(kind, name) or kind == "function" or kind in FUNCTIONS or kind in STORED:
         return f'sim__value_name(&written.arguments, "{name}");'
     if kind in STREAMS:
         return f'sim__value_stream(&written.arguments, "{name}", {name});'
     if kind in EVENTS:
         return f'sim__value_event(&written.arguments, "{name}", {name});'
+    if kind in HANDLES:
+        return f'sim__value_{HANDLES[kind]}(&written.arguments, "{name}", {name});'
     if kind == "const char *":
         return f'sim__value_text(&written.arguments, "{name}", {name});'
     if kind == "const struct sim_kernel *":
@@ -102,15 +123,51 @@ def wrapper(result, name, parameters):
     print("    sim__transcript_go(&written);")
     print(f"    const {result} answer = sim__call_{name}({passed});")
     print("    sim__transcript_returned(&written, (int)answer);")
+    condition = "answer == 0"
     for kind, parameter, _ in parameters:
-        if kind in STORED:
+        if kind in STORED and not is_array(kind, parameter):
             form, cast = STORED[kind]
-            print(f"    if (answer == 0 && {parameter} != NULL)")
+            print(f"    if ({condition} && {parameter} != NULL)")
+            if name in STORES:
+                condition = f"answer == 0 && {STORES[name]}"
             print(f'        sim__value_{form}(&written.outputs, "*{parameter}", {cast}*{parameter});')
     print("    sim__transcript_end(&written);\n    return answer;\n}")
     print(f"{result} {name}({declared}) {{")
     print(f"    return sim__transcript_is_off() ? sim__call_{name}({passed})")
     print(f"                                    : written_{name}({passed});\n}}")
+
+
+# Arguments come before the function's body: a call within them has told its own place and ended.
+def site(result, name, parameters):
+    declared = "".join(f", {part}" for _, _, part in parameters)
+    passed = ", ".join(parameter for _, parameter, _ in parameters)
+    print(f"\nstatic inline {result} sim_at_{name}(const char *sim_file, int sim_line{declared}) {{")
+    print("    sim_call_site(sim_file, sim_line);")
+    if result == "void":
+        print(f"    {name}({passed});")
+        print("    sim_call_site(NULL, 0);\n}")
+    else:
+        print(f"    {result} sim_answer = {name}({passed});")
+        print("    sim_call_site(NULL, 0);\n    return sim_answer;\n}")
+    # A name that is a macro already stands for another one of these.
+    print(f"#ifndef {name}")
+    if parameters:
+        print(f"#define {name}(...) sim_at_{name}(__FILE__, __LINE__, __VA_ARGS__)")
+    else:
+        print(f"#define {name}() sim_at_{name}(__FILE__, __LINE__)")
+    print("#endif")
+
+
+def sites(headers):
+    print("// What SIM_CALL_SITES makes of the calls; made from their declarations.")
+    print("#ifndef TIDEMARK_SIMULATOR_CALL_SITES_H\n#define TIDEMARK_SIMULATOR_CALL_SITES_H\n")
+    for header in headers:
+        if "/include/" in header:
+            print(f"#include <{header.rsplit('/', 1)[1]}>")
+    print('#include "simulator/sim.h"\n#include "simulator/sim_race.h"\n\n#include <stddef.h>')
+    for call in [*calls_of(headers), *calls_of(headers, SITES)]:
+        site(*call)
+    print("\n#endif")
 
 
 def main():
@@ -119,6 +176,9 @@ def main():
     if form == "names":
         for _, name, _ in calls:
             print(f"#define {name} sim__call_{name}")
+        return
+    if form == "sites":
+        sites(headers)
         return
     print('#include "simulator/transcript.h"')
     for header in headers:
