@@ -1,8 +1,8 @@
 // The driver's stream memory operations: values that a stream writes where the host or a device
 // reads them, and fills with a 32-bit word.
 #include "simulator/call.h"
+#include "simulator/capture.h"
 #include "simulator/driver.h"
-#include "simulator/engine.h"
 #include "simulator/memory.h"
 #include "simulator/stream.h"
 
@@ -24,8 +24,9 @@ static CUresult resolve(CUstream handle, CUdeviceptr address, uint64_t size,
 
 static CUresult submit(struct sim__stream *stream, const struct sim__operation *operation) {
     const int device = stream->device;
-    sim__engine_submit(stream, operation, (struct sim__position){0});
-    return (CUresult)sim__state.devices[device].sticky_error;
+    struct sim__position position;
+    const cudaError_t error = sim__enqueue(stream, operation, &position);
+    return (CUresult)(error != cudaSuccess ? error : sim__state.devices[device].sticky_error);
 }
 
 static CUresult value_locked(CUstream handle, CUdeviceptr address, uint64_t value, uint32_t size,

@@ -5,9 +5,9 @@
 
 #include "base/size.h"
 #include "simulator/call.h"
+#include "simulator/capture.h"
 #include "simulator/checked.h"
 #include "simulator/cost.h"
-#include "simulator/engine.h"
 #include "simulator/plant.h"
 #include "simulator/reading.h"
 
@@ -24,6 +24,9 @@
 static cudaError_t host_alloc_locked(void **pointer, size_t size, unsigned int flags) {
     if (pointer == NULL || (flags & ~(unsigned int)HOST_ALLOC_FLAGS) != 0)
         return cudaErrorInvalidValue;
+    const cudaError_t error = sim__capture_unsafe();
+    if (error != cudaSuccess)
+        return error;
     if (size == 0) {
         *pointer = NULL;
         return cudaSuccess;
@@ -92,6 +95,9 @@ static cudaError_t host_free_locked(void *pointer) {
         return cudaSuccess;
     if (host_range_at_base(pointer, false) == NULL)
         return no_range(pointer, cudaErrorInvalidValue);
+    const cudaError_t error = sim__capture_unsafe();
+    if (error != cudaSuccess)
+        return error;
     if (!sim__reading_other[SIM__READING_FREE] && !sim__planted(SIM__PLANT_FREE_HOST_EARLY))
         sim__engine_force_all();
     struct sim__host_range *host = host_range_at_base(pointer, false);
@@ -125,6 +131,9 @@ static cudaError_t register_locked(void *pointer, size_t size, unsigned int flag
         return cudaErrorInvalidValue;
     if (sim__range_overlapping(&sim__state.host_ranges, address, size) != NULL)
         return cudaErrorHostMemoryAlreadyRegistered;
+    const cudaError_t error = sim__capture_unsafe();
+    if (error != cudaSuccess)
+        return error;
     struct sim__host_range *host = malloc(sizeof *host);
     if (host == NULL)
         return cudaErrorMemoryAllocation;
@@ -143,6 +152,9 @@ static cudaError_t unregister_locked(void *pointer) {
         return cudaErrorInvalidValue;
     if (host_range_at_base(pointer, true) == NULL)
         return no_range(pointer, cudaErrorHostMemoryNotRegistered);
+    const cudaError_t error = sim__capture_unsafe();
+    if (error != cudaSuccess)
+        return error;
     sim__engine_force_all();
     struct sim__host_range *host = host_range_at_base(pointer, true);
     if (host == NULL)

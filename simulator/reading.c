@@ -21,7 +21,9 @@ static bool equals(const char *word, const char *text, size_t size) {
 }
 
 static enum base_status unknown_name(const char *text, size_t size) {
-    char names[256] = "";
+#define NAME_BYTES(name, text, standard, other) +sizeof(text) + 1
+    char names[1 SIM__READING_LIST(NAME_BYTES)] = "";
+#undef NAME_BYTES
     for (int i = 0; i < SIM__READING_COUNT; ++i) {
         strcat(names, i == 0 ? "" : ", ");
         strcat(names, readings[i].name);

@@ -13,7 +13,18 @@
     X(PAGEABLE_DEST, "pageable-dest", "async", "sync")        \
     X(FREE, "free", "wait", "strict")                         \
     X(THREADS, "threads", "shared", "strict")                 \
-    X(RECORD_600, "record-600", "no", "yes")
+    X(RECORD_600, "record-600", "no", "yes")                  \
+    X(EMPTY_FORK, "empty-fork", "joined", "unjoined")         \
+    X(NEVER_WAIT, "never-wait", "noop", "refused")            \
+    X(ENDED_WAIT, "ended-wait", "noop", "refused")            \
+    X(QUERY_CAPTURED, "query-captured", "invalidates", "harmless") \
+    X(CAPTURED_UNSAFE, "captured-unsafe", "907", "900")       \
+    X(WRONG_END, "wrong-end", "invalidates", "harmless")      \
+    X(SYNC_COPY, "sync-copy", "unsafe", "safe")               \
+    X(EAGER_FREE, "eager-free", "invalidates", "harmless")    \
+    X(STREAM_CREATE, "stream-create", "unsafe", "safe")       \
+    X(LEGACY_WAIT, "legacy-wait", "906", "unsafe")            \
+    X(EXTERNAL_OUTSIDE, "external-outside", "1", "401")
 
 enum sim__reading {
 #define SIM__READING_ENUMERATOR(name, text, standard, other) SIM__READING_##name,
