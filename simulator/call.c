@@ -71,6 +71,11 @@ static const char *const names[SIM_CALL_KIND_COUNT] = {
     [SIM_CALL_MEM_EXPORT] = "cuMemExportToShareableHandle",
     [SIM_CALL_MEM_IMPORT] = "cuMemImportFromShareableHandle",
     [SIM_CALL_STREAM_WRITE_VALUE] = "cuStreamWriteValue32",
+    [SIM_CALL_STREAM_BEGIN_CAPTURE] = "cudaStreamBeginCapture",
+    [SIM_CALL_STREAM_END_CAPTURE] = "cudaStreamEndCapture",
+    [SIM_CALL_GRAPH_INSTANTIATE] = "cudaGraphInstantiate",
+    [SIM_CALL_GRAPH_UPLOAD] = "cudaGraphUpload",
+    [SIM_CALL_GRAPH_LAUNCH] = "cudaGraphLaunch",
 };
 
 static __attribute__((cold, noinline)) void stack_end_find(void) {

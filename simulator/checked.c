@@ -6,6 +6,7 @@
 #include "simulator/call.h"
 #include "simulator/engine.h"
 #include "simulator/pool.h"
+#include "simulator/replay.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -127,10 +128,10 @@ static bool describe_live(const void *pointer, char *text, size_t size) {
     const struct sim__range *range;
     uint64_t length;
     if (block != NULL) {
-        what = "memory of cudaMallocAsync";
+        what = block->graph != NULL ? "memory of a graph" : "memory of cudaMallocAsync";
         range = &block->range;
         length = block->size;
-    } else if (segment != NULL && segment->kind != SIM__SEGMENT_CHUNK && !segment->freed) {
+    } else if (segment != NULL && !sim__segment_has_blocks(segment) && !segment->freed) {
         what = segment->kind == SIM__SEGMENT_MALLOC ? "memory of cudaMalloc"
                                                     : "memory mapped by cuMemMap";
         range = &segment->range;
@@ -238,6 +239,11 @@ static const char *operation_name(const struct sim__operation *operation) {
                                                     : "a value to be written";
 }
 
+// As the program knows the stream: a lane is part of a launch.
+static uint64_t handle_of(const struct sim__stream *stream) {
+    return stream->launch != NULL ? stream->launch->stream_handle : stream->slot.handle;
+}
+
 static bool find_use(uint64_t start, uint64_t size, bool reads, struct use *use) {
     for (int i = 0; i < sim__state.options.device_count; ++i)
         for (const struct sim__stream *stream = sim__state.devices[i].pending; stream != NULL;
@@ -258,7 +264,7 @@ void sim__checked_unused(uint64_t start, uint64_t size) {
     if (find_use(start, size, true, &use))
         sim__misuse("%s that is pending in stream 0x%" PRIx64 " uses [0x%" PRIx64 ", 0x%" PRIx64
                     ")",
-                    use.what, use.stream->slot.handle, start, start + size);
+                    use.what, handle_of(use.stream), start, start + size);
 }
 
 // --- The control ---
@@ -273,7 +279,7 @@ bool sim_host_access(const void *pointer, size_t size, bool write) {
         fprintf(stderr,
                 "tidemark simulator: the host %s %zu bytes at %p, which %s that is pending in "
                 "stream 0x%" PRIx64 " uses\n",
-                write ? "writes" : "reads", size, pointer, use.what, use.stream->slot.handle);
+                write ? "writes" : "reads", size, pointer, use.what, handle_of(use.stream));
     }
     base_mutex_unlock(&sim__state.lock);
     return !used;

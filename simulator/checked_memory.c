@@ -39,7 +39,8 @@ static void poison_fill(uint64_t offset, uint64_t size, void *argument) {
 
 void sim__checked_poison(uint64_t start, uint64_t size, enum sim__poison byte) {
     const struct sim__segment *segment = sim__segment_at((const void *)(uintptr_t)start);
-    if (segment == NULL || sim__state.options.numerics != SIM_NUMERICS_ON)
+    if (segment == NULL || !sim__segment_is_there(segment) ||
+        sim__state.options.numerics != SIM_NUMERICS_ON)
         return;
     struct poison poison = {segment->range.start, byte};
     const uint64_t offset = start - poison.start;
@@ -101,7 +102,8 @@ static void what_lies(const void *address, char *text, size_t size) {
         const struct sim__range *range = block != NULL ? &block->range : &segment->range;
         snprintf(text, size,
                  "%s of device %d, %" PRIu64 " bytes at 0x%" PRIx64 ", at offset %" PRIu64,
-                 block != NULL                           ? "memory of cudaMallocAsync"
+                 block != NULL && block->graph != NULL   ? "memory of a graph"
+                 : block != NULL                         ? "memory of cudaMallocAsync"
                  : segment->kind == SIM__SEGMENT_MALLOC  ? "memory of cudaMalloc"
                  : segment->kind == SIM__SEGMENT_MAPPING ? "memory mapped by cuMemMap"
                                                          : "a pool's memory",

@@ -1,9 +1,9 @@
 // The driver's start, its devices, and their primary contexts. A context is a number that names its
 // device. A thread's current context and its runtime device are one thing, seen from two sides.
 #include "simulator/call.h"
+#include "simulator/capture.h"
 #include "simulator/device.h"
 #include "simulator/driver.h"
-#include "simulator/engine.h"
 #include "simulator/memory.h"
 #include "simulator/order.h"
 #include "simulator/pool.h"
@@ -310,8 +310,12 @@ CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context) {
 }
 
 static CUresult synchronize(int device) {
+    const cudaError_t error = sim__capture_device_waited(&sim__state.devices[device]);
+    if (error != cudaSuccess)
+        return (CUresult)error;
+    struct sim__order_point point = sim__order_of_device(&sim__state.devices[device]);
     sim__engine_force_device(&sim__state.devices[device]);
-    sim__order_observe_device(&sim__state.devices[device]);
+    sim__order_observe(&point);
     sim__pools_release();
     return (CUresult)sim__state.devices[device].sticky_error;
 }

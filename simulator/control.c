@@ -2,18 +2,21 @@
 // and what belongs to each host thread.
 #include "base/size.h"
 #include "simulator/call.h"
+#include "simulator/capture.h"
 #include "simulator/checked.h"
 #include "simulator/cost.h"
 #include "simulator/driver.h"
 #include "simulator/fault.h"
-#include "simulator/memory.h"
+#include "simulator/graph_memory.h"
 #include "simulator/order.h"
 #include "simulator/pool.h"
 #include "simulator/profile.h"
 #include "simulator/reading.h"
+#include "simulator/replay.h"
 #include "simulator/schedule.h"
 #include "simulator/stream.h"
 #include "simulator/transcript.h"
+#include "simulator/user_object.h"
 #include "simulator/virtual_memory.h"
 
 #include <stdarg.h>
@@ -57,8 +60,11 @@ static void thread_end(void *unused) {
 static void thread_key_make(void) { BASE_CHECK_EQ(pthread_key_create(&thread_key, thread_end), 0); }
 
 void sim__thread_begin(uint64_t now) {
-    sim__thread_state =
-        (struct sim__thread){.epoch = now, .work_depth = sim__thread_state.work_depth};
+    static _Atomic uint64_t thread_count;
+    sim__thread_state = (struct sim__thread){
+        .epoch = now,
+        .number = atomic_fetch_add_explicit(&thread_count, 1, memory_order_relaxed) + 1,
+        .work_depth = sim__thread_state.work_depth};
     pthread_once(&thread_key_once, thread_key_make);
     // Any value but NULL makes the destructor run.
     BASE_CHECK_EQ(pthread_setspecific(thread_key, &sim__thread_state), 0);
@@ -183,9 +189,14 @@ static void machine_stop(void) {
     if (!sim__state.ready)
         return;
     sim__transcript_machine_stops();
+    sim__captures_clear();
+    sim__graph_memory_clear();
     sim__pools_clear(); // pools know streams
     sim__order_clear();
     sim__streams_clear();
+    sim__launches_clear();
+    sim__user_objects_clear();
+    sim__graphs_clear(); // pending launches are gone
     sim__handle_clear(&sim__state.events);
     sim__virtual_memory_clear();
     sim__memory_clear();

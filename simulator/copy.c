@@ -6,8 +6,9 @@
 // device, and a plain fill of device memory, do not block it; a plain copy from pageable memory
 // waits for its stream, reads the source, and may leave the last transfer pending.
 #include "simulator/call.h"
-#include "simulator/engine.h"
+#include "simulator/capture.h"
 #include "simulator/memory.h"
+#include "simulator/order.h"
 #include "simulator/plant.h"
 #include "simulator/reading.h"
 #include "simulator/stream.h"
@@ -32,16 +33,72 @@ static bool locate(int device, const void *pointer, size_t size, size_t rows, si
            sim__memory_locate(device, pointer, extent, access, place);
 }
 
+static cudaError_t kind_check(enum cudaMemcpyKind kind) {
+    if ((unsigned)kind <= cudaMemcpyDefault)
+        return cudaSuccess;
+    return sim__planted(SIM__PLANT_COPY_KIND) ? cudaErrorInvalidValue
+                                              : cudaErrorInvalidMemcpyDirection;
+}
+
+cudaError_t sim__copy_locate(int device, struct sim__copy *copy, enum cudaMemcpyKind kind) {
+    enum sim__place to, from;
+    const cudaError_t error = kind_check(kind);
+    if (error != cudaSuccess || copy->size == 0 || copy->rows == 0)
+        return error;
+    if (!locate(device, copy->destination, copy->size, copy->rows, copy->destination_pitch,
+                SIM__ACCESS_WRITE, &to) ||
+        !locate(device, copy->source, copy->size, copy->rows, copy->source_pitch, SIM__ACCESS_READ,
+                &from) ||
+        !kind_allows(kind, to, from))
+        return cudaErrorInvalidValue;
+    copy->destination_place = to;
+    copy->source_place = from;
+    return cudaSuccess;
+}
+
+cudaError_t sim__fill_locate(int device, struct sim__fill *fill) {
+    enum sim__place place;
+    if (fill->size == 0 || fill->rows == 0)
+        return cudaSuccess;
+    if (!locate(device, fill->pointer, fill->size, fill->rows, fill->pitch, SIM__ACCESS_WRITE,
+                &place) ||
+        place == SIM__PLACE_PAGEABLE)
+        return cudaErrorInvalidValue;
+    fill->place = place;
+    return cudaSuccess;
+}
+
+// A plain copy while captures run. In a stream that captures, the host cannot wait; in another one
+// the copy is legacy work, if that is its stream, and unsafe besides.
+static cudaError_t capture_allows(const struct sim__stream *stream, bool waits) {
+    if (stream->capture != NULL)
+        return waits ? sim__capture_refuse(stream) : cudaSuccess;
+    const cudaError_t error = sim__capture_legacy(stream);
+    return error != cudaSuccess || sim__reading_other[SIM__READING_SYNC_COPY]
+               ? error
+               : sim__capture_unsafe();
+}
+
+// What STREAM gets next, for the checker; none if the host does not wait for it.
+static struct sim__order_point next_if_checked(struct sim__stream *stream, bool waits) {
+    return waits && sim__race_is_on() && stream->capture == NULL ? sim__order_of_next(stream)
+                                                                 : (struct sim__order_point){0};
+}
+
 // The host learns that the copy is complete, or not yet.
 static cudaError_t copy_submit(struct sim__stream *stream, const struct sim__copy *copy,
                                bool waits) {
     const struct sim__operation operation = {.kind = SIM__OPERATION_COPY, .copy = *copy};
     const int device = stream->device;
-    const struct sim__position position =
-        sim__engine_submit(stream, &operation, (struct sim__position){0});
-    if (waits)
+    struct sim__order_point point = next_if_checked(stream, waits);
+    struct sim__position position;
+    const cudaError_t error = sim__enqueue(stream, &operation, &position);
+    if (error == cudaSuccess && waits) {
         sim__engine_force(position);
-    return sim__state.devices[device].sticky_error;
+        sim__order_know(&point);
+    }
+    sim__order_release(&point);
+    return error != cudaSuccess ? error : sim__state.devices[device].sticky_error;
 }
 
 static bool copy_waits(enum sim__place to, enum sim__place from, bool synchronous) {
@@ -57,28 +114,28 @@ static bool copy_waits(enum sim__place to, enum sim__place from, bool synchronou
 static cudaError_t copy_locked(struct sim__copy *copy, enum cudaMemcpyKind kind,
                                cudaStream_t handle, bool synchronous) {
     struct sim__stream *stream;
-    enum sim__place to, from;
-    if ((unsigned)kind > cudaMemcpyDefault)
-        return sim__planted(SIM__PLANT_COPY_KIND) ? cudaErrorInvalidValue
-                                                  : cudaErrorInvalidMemcpyDirection;
-    cudaError_t error = sim__stream_resolve(handle, &stream);
+    cudaError_t error = kind_check(kind);
+    if (error == cudaSuccess)
+        error = sim__stream_resolve(handle, &stream);
+    if (error == cudaSuccess)
+        error = sim__copy_locate(stream->device, copy, kind);
     if (error != cudaSuccess || copy->size == 0 || copy->rows == 0)
         return error;
-    if (!locate(stream->device, copy->destination, copy->size, copy->rows, copy->destination_pitch,
-                SIM__ACCESS_WRITE, &to) ||
-        !locate(stream->device, copy->source, copy->size, copy->rows, copy->source_pitch,
-                SIM__ACCESS_READ, &from) ||
-        !kind_allows(kind, to, from))
-        return cudaErrorInvalidValue;
-    copy->destination_place = to;
-    copy->source_place = from;
+    const enum sim__place to = copy->destination_place, from = copy->source_place;
+    if (synchronous && sim__captures_exist()) {
+        error = capture_allows(stream, to != SIM__PLACE_DEVICE || from != SIM__PLACE_DEVICE);
+        if (error != cudaSuccess)
+            return error;
+    }
     if (to != SIM__PLACE_DEVICE || from != SIM__PLACE_PAGEABLE)
         return copy_submit(stream, copy, copy_waits(to, from, synchronous));
 
     copy->stage = (synchronous || !sim__reading_other[SIM__READING_PAGEABLE_SOURCE]) &&
                   !sim__planted(SIM__PLANT_COPY_SOURCE);
     if (synchronous) {
+        struct sim__order_point point = sim__order_of_stream(stream);
         sim__engine_force_stream(stream); // can give the lock back
+        sim__order_know(&point);
         error = sim__stream_resolve(handle, &stream);
     }
     return error == cudaSuccess ? copy_submit(stream, copy, false) : error;
@@ -86,25 +143,39 @@ static cudaError_t copy_locked(struct sim__copy *copy, enum cudaMemcpyKind kind,
 
 static cudaError_t fill_locked(struct sim__fill *fill, cudaStream_t handle, bool synchronous) {
     struct sim__stream *stream;
+    struct sim__position position;
     cudaError_t error = sim__stream_resolve(handle, &stream);
+    if (error == cudaSuccess)
+        error = sim__fill_locate(stream->device, fill);
     if (error != cudaSuccess || fill->size == 0 || fill->rows == 0)
         return error;
-    if (!locate(stream->device, fill->pointer, fill->size, fill->rows, fill->pitch,
-                SIM__ACCESS_WRITE, &fill->place) ||
-        fill->place == SIM__PLACE_PAGEABLE)
-        return cudaErrorInvalidValue;
+    if (synchronous && fill->place == SIM__PLACE_PINNED && stream->capture != NULL)
+        return sim__capture_refuse(stream);
     const struct sim__operation operation = {.kind = SIM__OPERATION_FILL, .fill = *fill};
     const int device = stream->device;
-    const struct sim__position position =
-        sim__engine_submit(stream, &operation, (struct sim__position){0});
-    if (synchronous && fill->place == SIM__PLACE_PINNED ? !sim__planted(SIM__PLANT_FILL_EARLY)
-                                                        : sim__planted(SIM__PLANT_FILL_WAITS))
+    const bool waits = synchronous && fill->place == SIM__PLACE_PINNED;
+    struct sim__order_point point = next_if_checked(stream, waits);
+    error = sim__enqueue(stream, &operation, &position);
+    if (error == cudaSuccess &&
+        (waits ? !sim__planted(SIM__PLANT_FILL_EARLY) : sim__planted(SIM__PLANT_FILL_WAITS)))
         sim__engine_force(position);
-    return sim__state.devices[device].sticky_error;
+    if (error == cudaSuccess)
+        sim__order_know(&point);
+    sim__order_release(&point);
+    return error != cudaSuccess ? error : sim__state.devices[device].sticky_error;
 }
 
 static bool is_device(int device) {
     return device >= 0 && device < sim__state.options.device_count;
+}
+
+// Work of the legacy streams of all devices in the bit mask.
+static cudaError_t capture_allows_fence(uint32_t devices) {
+    cudaError_t error = cudaSuccess;
+    for (int i = 0; i < sim__state.options.device_count && error == cudaSuccess; ++i)
+        if ((devices >> i & 1) != 0)
+            error = capture_allows(sim__state.devices[i].legacy, false);
+    return error;
 }
 
 // Without STREAM: between all earlier and all later work of the devices concerned; the host does
@@ -129,10 +200,15 @@ static cudaError_t peer_locked(struct sim__copy *copy, int to_device, int from_d
     if (stream != NULL)
         return copy_submit(stream, copy, false);
     const struct sim__device *device = sim__device_current();
+    const uint32_t devices = (uint32_t)1 << to_device | (uint32_t)1 << from_device |
+                             (uint32_t)1 << device->index;
     const struct sim__operation operation = {.kind = SIM__OPERATION_COPY, .copy = *copy};
-    sim__engine_submit_fence((uint32_t)1 << to_device | (uint32_t)1 << from_device |
-                                 (uint32_t)1 << device->index,
-                             &operation);
+    if (sim__captures_exist()) {
+        const cudaError_t refusal = capture_allows_fence(devices);
+        if (refusal != cudaSuccess)
+            return refusal;
+    }
+    sim__engine_submit_fence(devices, &operation);
     return device->sticky_error;
 }
 

@@ -9,7 +9,7 @@
 struct sim__costs sim__costs[SIM__LEVEL_COUNT];
 
 // Guarded by the simulator's lock.
-static uint64_t page_counts[SIM_CALL_KIND_COUNT + 1];
+static uint64_t page_counts[SIM_CALL_KIND_COUNT + 1], node_counts[SIM_CALL_KIND_COUNT + 1];
 
 void sim__time_pass(uint64_t low_ns, uint64_t typical_ns, uint64_t high_ns) {
     sim__state.now_ns += typical_ns;
@@ -31,7 +31,18 @@ void sim__cost_pages(enum sim_call call, uint64_t pages) {
                        pages * sim__costs[SIM__HIGH].page_ns[call]);
 }
 
-void sim__cost_reset(void) { memset(page_counts, 0, sizeof page_counts); }
+void sim__cost_nodes(enum sim_call call, uint64_t nodes) {
+    node_counts[call] += nodes;
+    if (sim__schedule == &sim__schedule_timed)
+        sim__time_pass(nodes * sim__costs[SIM__LOW].node_ns[call],
+                       nodes * sim__costs[SIM__TYPICAL].node_ns[call],
+                       nodes * sim__costs[SIM__HIGH].node_ns[call]);
+}
+
+void sim__cost_reset(void) {
+    memset(page_counts, 0, sizeof page_counts);
+    memset(node_counts, 0, sizeof node_counts);
+}
 
 struct sim_interval sim_time_interval(void) {
     base_mutex_lock(&sim__state.lock);
@@ -53,7 +64,8 @@ struct sim_interval sim_call_time(void) {
         const uint64_t count = sim__call_count_locked((enum sim_call)call);
         for (int level = 0; level < SIM__LEVEL_COUNT; ++level)
             total_ns[level] += count * sim__costs[level].call_ns[call] +
-                               page_counts[call] * sim__costs[level].page_ns[call];
+                               page_counts[call] * sim__costs[level].page_ns[call] +
+                               node_counts[call] * sim__costs[level].node_ns[call];
     }
     base_mutex_unlock(&sim__state.lock);
     return (struct sim_interval){total_ns[SIM__LOW], total_ns[SIM__TYPICAL], total_ns[SIM__HIGH]};
@@ -102,6 +114,8 @@ uint64_t sim__cost_operation(const struct sim__operation *operation, enum sim__l
     case SIM__OPERATION_KERNEL: return kernel_cost(costs, &operation->kernel);
     case SIM__OPERATION_HOST_FUNCTION: return costs->host_function_ns;
     case SIM__OPERATION_VALUE: return costs->value_ns;
+    case SIM__OPERATION_LAUNCH_BEGIN:
+    case SIM__OPERATION_LAUNCH_END:
     case SIM__OPERATION_INTERNAL: return 0;
     }
     return 0;

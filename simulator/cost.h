@@ -13,12 +13,14 @@ struct sim__costs {
     // Host time of a call of each kind, up to where it submits or waits; the last is that of all
     // calls that are not counted.
     uint64_t call_ns[SIM_CALL_KIND_COUNT + 1];
-    // Besides, for each 2 MiB page that it takes or gives back.
+    // Besides, for each 2 MiB page that it takes or gives back, and for each node of its graph.
     uint64_t page_ns[SIM_CALL_KIND_COUNT + 1];
+    uint64_t node_ns[SIM_CALL_KIND_COUNT + 1];
 
     // From the end of the call that submits it to the start of an operation that finds the device
-    // idle; and from the end of one operation of a stream to the start of the next.
-    uint64_t launch_latency_ns, operation_gap_ns;
+    // idle; from the end of one operation of a stream to the start of the next; and from the end of
+    // what a graph's node depends on to its start.
+    uint64_t launch_latency_ns, operation_gap_ns, graph_node_gap_ns;
 
     // Operations. A kernel takes the longest of kernel_ns, its bytes over device_bandwidth, its
     // flops over fp32_rate and its tensor flops over tensor_rate; a copy within the device moves
@@ -46,9 +48,11 @@ extern struct sim__costs sim__costs[SIM__LEVEL_COUNT];
 void sim__cost_call(enum sim_call call);
 // More of it: for PAGES of memory that the call takes or gives back.
 void sim__cost_pages(enum sim_call call, uint64_t pages);
+// And for NODES of a graph.
+void sim__cost_nodes(enum sim_call call, uint64_t nodes);
 // The host's virtual clock moves on, under any schedule.
 void sim__time_pass(uint64_t low_ns, uint64_t typical_ns, uint64_t high_ns);
-// Forgets pages; the machine starts.
+// Forgets pages and nodes; the machine starts.
 void sim__cost_reset(void);
 
 // How long OPERATION takes on the device.

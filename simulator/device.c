@@ -4,8 +4,8 @@
 #include "simulator/device.h"
 
 #include "simulator/call.h"
+#include "simulator/capture.h"
 #include "simulator/driver.h"
-#include "simulator/engine.h"
 #include "simulator/plant.h"
 #include "simulator/order.h"
 #include "simulator/pool.h"
@@ -162,10 +162,13 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
 
 cudaError_t cudaDeviceSynchronize(void) {
     cudaError_t error = sim__call_begin(SIM_CALL_DEVICE_SYNCHRONIZE);
+    if (error == cudaSuccess)
+        error = sim__capture_device_waited(sim__device_current());
     if (error == cudaSuccess) {
         struct sim__device *device = sim__device_current();
+        struct sim__order_point point = sim__order_of_device(device);
         sim__engine_force_device(device);
-        sim__order_observe_device(device);
+        sim__order_observe(&point);
         sim__pools_release();
         error = device->sticky_error;
     }

@@ -4,6 +4,7 @@
 #include "simulator/engine.h"
 #include "simulator/plant.h"
 
+#include "simulator/graph.h"
 #include "simulator/order.h"
 #include "simulator/schedule.h"
 #include "simulator/stream.h"
@@ -19,6 +20,8 @@ const struct sim__observer *sim__observer;
 // Positions that the operation being submitted waits for; guarded by the simulator's lock.
 static struct sim__position *gathered;
 static size_t gathered_count, gathered_size;
+
+static bool grouping; // see sim__engine_group_begin
 
 static struct sim__operation *operation_at(const struct sim__stream *stream, uint64_t sequence) {
     return &stream->ring[sequence & (stream->ring_size - 1)];
@@ -186,13 +189,20 @@ static void observer_completed(const struct sim__stream *stream, struct sim__pos
                                  stream->schedule.end_ns);
 }
 
+static void operation_drop(struct sim__operation *operation) {
+    if (operation->work != NULL)
+        sim__graph_work_release(operation->work);
+    else
+        sim__operation_release(operation);
+    if (operation->waits != NULL)
+        free(operation->waits);
+}
+
 static void first_complete(struct sim__stream *stream) {
     struct sim__operation *operation = sim__engine_first(stream);
     struct sim__stream *waiter = operation->waiters;
     observer_completed(stream, (struct sim__position){stream, stream->completed + 1}, operation);
-    sim__operation_release(operation);
-    if (operation->waits != NULL)
-        free(operation->waits);
+    operation_drop(operation);
     ++stream->completed;
     if (sim__stream_pending(stream))
         stream_examine(stream);
@@ -247,7 +257,7 @@ void sim__engine_point(void) {
         sim__schedule->point();
 }
 
-bool sim__engine_step(struct sim__stream *stream) {
+static bool step_one(struct sim__stream *stream) {
     while (stream->running)
         sim__engine_wait_running();
     if (!sim__stream_pending(stream) || stream->blocked)
@@ -255,6 +265,41 @@ bool sim__engine_step(struct sim__stream *stream) {
     sim__engine_run_first(stream);
     sim__engine_point(); // what comes next may wait for it
     return true;
+}
+
+// One of the nodes that the end of a launch, the first operation of STREAM, waits for.
+static bool step_node(struct sim__stream *stream) {
+    const struct sim__operation *end = sim__engine_first(stream);
+    const uint32_t left = end->wait_count - end->wait_done;
+    const uint32_t chosen = sim__schedule->choose == NULL ? 0 : sim__schedule->choose(left);
+    for (uint32_t i = 0; i < left; ++i) {
+        const struct sim__position wait = wait_at(end, end->wait_done + (chosen + i) % left);
+        if (!sim__position_complete(wait))
+            return sim__engine_step_goal(wait);
+    }
+    return false;
+}
+
+bool sim__engine_step(struct sim__stream *stream) {
+    if (sim__stream_pending(stream) &&
+        sim__engine_first(stream)->kind == SIM__OPERATION_LAUNCH_BEGIN && !step_one(stream))
+        return false;
+    const uint64_t sequence = stream->completed + 1;
+    while (sim__stream_pending(stream) && stream->completed < sequence && stream->blocked &&
+           sim__engine_first(stream)->kind == SIM__OPERATION_LAUNCH_END) {
+        if (!step_node(stream))
+            return false;
+        sim__engine_point();
+    }
+    // Another thread, or the schedule, may have ended the launch meanwhile.
+    return stream->completed >= sequence || step_one(stream);
+}
+
+uint64_t sim__engine_pending(const struct sim__stream *stream) {
+    uint64_t count = 0;
+    for (uint64_t i = stream->completed + 1; i <= stream->submitted; ++i)
+        count += operation_at(stream, i)->kind != SIM__OPERATION_LAUNCH_BEGIN;
+    return count;
 }
 
 void sim__engine_hold(struct sim__stream *stream, bool held) {
@@ -283,6 +328,8 @@ static bool run_at_once(struct sim__device *device, struct sim__stream *stream,
     if (gathered_count > 0 || !sim__schedule->runs_at_once || stream->held ||
         sim__operation_is_call(device, operation))
         return false;
+    if (sim__observer != NULL && stream->launch != NULL)
+        return false; // who listens is told of nodes, and OPERATION is shared by launches
     clock_advance(stream, operation);
     if (sim__observer != NULL)
         sim__observer->submitted(position, operation, NULL, 0);
@@ -292,9 +339,10 @@ static bool run_at_once(struct sim__device *device, struct sim__stream *stream,
     return true;
 }
 
-// Behind what was gathered.
+// Behind what was gathered. NODE and WORK: as sim__engine_submit_node, else 0 and NULL.
 static struct sim__position submit_gathered(struct sim__device *device, struct sim__stream *stream,
-                                            const struct sim__operation *operation) {
+                                            const struct sim__operation *operation, uint32_t node,
+                                            struct sim__graph_work *work) {
     const bool idle = !sim__stream_pending(stream);
     const struct sim__position position = {stream, stream->submitted + 1};
     if (sim__schedule->doubts)
@@ -310,12 +358,15 @@ static struct sim__position submit_gathered(struct sim__device *device, struct s
     } else {
         *submitted = *operation;
     }
+    submitted->node = node;
+    submitted->work = sim__graph_work_retain(work);
     waits_attach(submitted);
     submitted->earliest_ns = sim__state.now_ns + sim__state.stall_ns;
     submitted->earliest_bounds =
         (struct sim__bounds){sim__state.now_bounds.low_ns + sim__state.stall_ns,
                              sim__state.now_bounds.high_ns + sim__state.stall_ns};
-    sim__operation_keep(submitted);
+    if (work == NULL)
+        sim__operation_keep(submitted);
     ++stream->submitted;
     if (sim__stream_is_blocking(stream) && stream->unseen.previous == NULL)
         sim__list_add(&device->unseen, stream, offsetof(struct sim__stream, unseen));
@@ -323,14 +374,15 @@ static struct sim__position submit_gathered(struct sim__device *device, struct s
         sim__observer->submitted(position, submitted, gathered, gathered_count);
     if (idle) {
         sim__list_add(&device->pending, stream, offsetof(struct sim__stream, pending));
-        if (gathered_count == 0 && sim__schedule->runs_at_once && !stream->held)
+        if (gathered_count == 0 && sim__schedule->runs_at_once && !stream->held && !grouping)
             sim__engine_run_first(stream);
         else
             stream_examine(stream);
     }
     if (sim__schedule->submitted != NULL)
         sim__schedule->submitted(stream);
-    sim__engine_point();
+    if (!grouping)
+        sim__engine_point();
     return position;
 }
 
@@ -339,11 +391,43 @@ struct sim__position sim__engine_submit(struct sim__stream *stream,
                                         struct sim__position after) {
     struct sim__device *device = &sim__state.devices[stream->device];
     sim__order_submit(stream);
+    if (sim__race_is_on())
+        sim__race_submitted((struct sim__position){stream, stream->submitted + 1}, operation);
     gathered_count = 0;
     gather_implicit(device, stream);
     if (after.stream != NULL)
         gather_edge(stream, after);
-    return submit_gathered(device, stream, operation);
+    return submit_gathered(device, stream, operation, 0, NULL);
+}
+
+struct sim__position sim__engine_submit_after(struct sim__stream *stream,
+                                              const struct sim__operation *operation,
+                                              const struct sim__position *after, size_t count) {
+    sim__order_submit(stream);
+    return sim__engine_submit_node(stream, operation, 0, NULL, after, count);
+}
+
+struct sim__position sim__engine_submit_node(struct sim__stream *lane,
+                                             const struct sim__operation *operation, uint32_t node,
+                                             struct sim__graph_work *work,
+                                             const struct sim__position *after, size_t count) {
+    struct sim__device *device = &sim__state.devices[lane->device];
+    gathered_count = 0;
+    gather_implicit(device, lane);
+    for (size_t i = 0; i < count; ++i)
+        if (after[i].stream != NULL)
+            gather_edge(lane, after[i]);
+    return submit_gathered(device, lane, operation, node, work);
+}
+
+void sim__engine_group_begin(void) {
+    BASE_CHECK(!grouping);
+    grouping = true;
+}
+
+void sim__engine_group_end(void) {
+    grouping = false;
+    sim__engine_point();
 }
 
 static void gather_device(struct sim__device *device, struct sim__stream *stream) {
@@ -377,18 +461,21 @@ struct sim__position sim__engine_submit_fence(uint32_t devices,
                                               const struct sim__operation *operation) {
     struct sim__device *home = gather_devices(devices);
     const struct sim__position position = {home->hidden, home->hidden->submitted + 1};
+    sim__order_submit_fence(devices, home->hidden);
+    if (sim__race_is_on())
+        sim__race_submitted(position, operation);
     for (int i = 0; i < sim__state.options.device_count; ++i) {
         if ((devices >> i & 1) == 0)
             continue;
         sim__state.devices[i].fence = position;
         ++sim__state.devices[i].fence_number;
     }
-    return submit_gathered(home, home->hidden, operation);
+    return submit_gathered(home, home->hidden, operation, 0, NULL);
 }
 
 void sim__engine_submit_behind(uint32_t devices, const struct sim__operation *operation) {
     struct sim__device *home = gather_devices(devices);
-    submit_gathered(home, home->hidden, operation);
+    submit_gathered(home, home->hidden, operation, 0, NULL);
 }
 
 void sim__engine_forget(struct sim__stream *stream) {
@@ -401,10 +488,9 @@ void sim__engine_discard(struct sim__stream *stream) {
     BASE_CHECK(!stream->running);
     for (; stream->completed < stream->submitted; ++stream->completed) {
         struct sim__operation *operation = sim__engine_first(stream);
-        if (operation->kind == SIM__OPERATION_INTERNAL)
+        if (operation->kind == SIM__OPERATION_INTERNAL && operation->work == NULL)
             operation->internal.run(operation->internal.argument, true);
-        sim__operation_release(operation);
-        free(operation->waits);
+        operation_drop(operation);
     }
     ring_free(stream);
     free(stream->observation.edges);

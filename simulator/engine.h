@@ -28,6 +28,8 @@ enum sim__operation_kind {
     SIM__OPERATION_KERNEL,
     SIM__OPERATION_HOST_FUNCTION,
     SIM__OPERATION_VALUE,
+    SIM__OPERATION_LAUNCH_BEGIN, // of a graph: all its nodes come between the two
+    SIM__OPERATION_LAUNCH_END,
     SIM__OPERATION_INTERNAL,
 };
 #define SIM__OPERATION_KIND_COUNT (SIM__OPERATION_INTERNAL + 1)
@@ -49,7 +51,7 @@ struct sim__fill {
     void *pointer;
     size_t size, rows, pitch;
     enum sim__place place;
-    uint32_t value; // its lowest byte, or all of it
+    uint32_t value; // its lowest byte, or all of it, again and again
     bool words;
 };
 
@@ -95,6 +97,10 @@ struct sim__operation {
     struct sim__stream *waiters; // streams that are blocked by this operation
     uint64_t earliest_ns;        // virtual time before which it does not start
     struct sim__bounds earliest_bounds;
+    // A graph's node in its lane: which one of the executable's, and what it does, counted: the
+    // bytes that the operation points to are that one's. Set by the submission.
+    uint32_t node;
+    struct sim__graph_work *work;
     union {
         uint64_t event; // handle
         struct sim__copy copy;
@@ -102,6 +108,7 @@ struct sim__operation {
         struct sim__kernel kernel;
         struct sim__host_function host_function;
         struct sim__value value;
+        struct sim__launch *launch; // replay.h
         struct sim__internal internal;
     };
 };
@@ -150,6 +157,20 @@ struct sim__position sim__engine_submit(struct sim__stream *stream,
 // Whether an operation of STREAM, which is not the legacy stream, would now come after work of
 // others that the stream's earlier ones do not come after.
 bool sim__engine_orders(const struct sim__stream *stream);
+// As sim__engine_submit, behind COUNT positions.
+struct sim__position sim__engine_submit_after(struct sim__stream *stream,
+                                              const struct sim__operation *operation,
+                                              const struct sim__position *after, size_t count);
+// As that in a lane: OPERATION is the NODE-th of the executable that is launched, and its bytes are
+// WORK's, which may be NULL for one without bytes.
+struct sim__position sim__engine_submit_node(struct sim__stream *lane,
+                                             const struct sim__operation *operation, uint32_t node,
+                                             struct sim__graph_work *work,
+                                             const struct sim__position *after, size_t count);
+// What is submitted between the two is one step for other threads: nothing that gives the lock back
+// runs before the end.
+void sim__engine_group_begin(void);
+void sim__engine_group_end(void);
 // Enqueues OPERATION between all earlier and all later work of the devices in the bit mask DEVICES;
 // the host waits for nothing.
 struct sim__position sim__engine_submit_fence(uint32_t devices,
@@ -161,7 +182,8 @@ void sim__engine_submit_behind(uint32_t devices, const struct sim__operation *op
 void sim__engine_point(void);
 // Holds STREAM, or ends that: what is ready may run.
 void sim__engine_hold(struct sim__stream *stream, bool held);
-// Runs the first operation of STREAM, held or not; false if there is none or it is blocked.
+// Runs the first operation of STREAM, held or not; false if there is none or it is blocked. A launch
+// of a graph is one, with all its nodes.
 bool sim__engine_step(struct sim__stream *stream);
 // Offers all that is ready to the schedule anew: it is another one than before.
 void sim__engine_offer_all(void);
@@ -177,6 +199,8 @@ static inline bool sim__engine_is_ready(const struct sim__stream *stream) {
 }
 // The first operation, which exists; and what it waits for, if it is blocked.
 struct sim__operation *sim__engine_first(const struct sim__stream *stream);
+// How many operations of STREAM are pending; a launch of a graph is one.
+uint64_t sim__engine_pending(const struct sim__stream *stream);
 struct sim__position sim__engine_blocked_by(const struct sim__stream *stream);
 // Runs it to its end; it must be ready.
 void sim__engine_run_first(struct sim__stream *stream);
@@ -232,6 +256,13 @@ void sim__operation_run(struct sim__position position, const struct sim__operati
 // that.
 void sim__operation_keep(struct sim__operation *operation);
 void sim__operation_release(struct sim__operation *operation);
+
+// --- launch.c ---
+
+// What a launch of KERNEL is as an operation: its kind and member; what it points to is the
+// caller's. cudaErrorInvalidDeviceFunction, cudaErrorInvalidValue.
+cudaError_t sim__kernel_operation(const struct sim_kernel *kernel,
+                                  struct sim__operation *operation);
 
 // --- Whoever listens: a transcript, a checker ---
 

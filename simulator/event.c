@@ -2,17 +2,18 @@
 // numbers; recording it again, or destroying it, changes nothing for those who already wait for the
 // old position.
 #include "simulator/call.h"
+#include "simulator/capture.h"
 #include "simulator/checked.h"
-#include "simulator/engine.h"
 #include "simulator/order.h"
 #include "simulator/plant.h"
 #include "simulator/pool.h"
+#include "simulator/reading.h"
 #include "simulator/schedule.h"
 #include "simulator/stream.h"
 
 #define EVENT_FLAGS (cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess)
 
-static cudaError_t event_resolve(cudaEvent_t handle, struct sim__event **event) {
+cudaError_t sim__event_resolve(cudaEvent_t handle, struct sim__event **event) {
     *event = sim__handle_find(&sim__state.events, (uint64_t)(uintptr_t)handle);
     if (*event != NULL)
         return cudaSuccess;
@@ -46,18 +47,34 @@ static bool record_is_over(const struct sim__stream *stream) {
            !stream->held && sim__observer == NULL;
 }
 
+// External records and waits are for captures.
+static cudaError_t external_outside(void) {
+    return sim__reading_other[SIM__READING_EXTERNAL_OUTSIDE] ? cudaErrorIllegalState
+                                                             : cudaErrorInvalidValue;
+}
+
 // The position is set first: the operation may run within the submission, and then stamps the
 // event.
-static cudaError_t record_locked(cudaEvent_t event_handle, cudaStream_t stream_handle) {
+static cudaError_t record_locked(cudaEvent_t event_handle, cudaStream_t stream_handle,
+                                 unsigned int flags) {
     struct sim__event *event;
     struct sim__stream *stream;
-    cudaError_t error = event_resolve(event_handle, &event);
+    if ((flags & ~(unsigned int)cudaEventRecordExternal) != 0)
+        return cudaErrorInvalidValue;
+    cudaError_t error = sim__event_resolve(event_handle, &event);
     if (error == cudaSuccess)
         error = sim__stream_resolve(stream_handle, &stream);
     if (error != cudaSuccess)
         return error;
     if (event->device != stream->device && !sim__planted(SIM__PLANT_RECORD_DEVICE))
         return cudaErrorInvalidResourceHandle;
+    if (stream->capture != NULL)
+        return sim__capture_record(stream, event, flags == cudaEventRecordExternal);
+    if (flags == cudaEventRecordExternal)
+        return external_outside();
+    if ((error = sim__capture_legacy(stream)) != cudaSuccess)
+        return error;
+    sim__event_uncapture(event);
     if (event->recorded && sim__planted(SIM__PLANT_RECORD_KEPT))
         return cudaSuccess;
     event->recorded = true;
@@ -103,13 +120,21 @@ static cudaError_t wait_locked(cudaStream_t stream_handle, cudaEvent_t event_han
                                unsigned int flags) {
     struct sim__event *event;
     struct sim__stream *stream;
-    if (flags != cudaEventWaitDefault)
+    if ((flags & ~(unsigned int)cudaEventWaitExternal) != 0)
         return cudaErrorInvalidValue;
-    cudaError_t error = event_resolve(event_handle, &event);
+    cudaError_t error = sim__event_resolve(event_handle, &event);
     if (error == cudaSuccess)
         error = sim__stream_resolve(stream_handle, &stream);
     if (error != cudaSuccess)
         return error;
+    if (flags == cudaEventWaitExternal && stream->capture == NULL)
+        return external_outside();
+    if (sim__captures_exist() || event->captured != NULL) {
+        bool is_over;
+        error = sim__capture_wait(stream, event, flags == cudaEventWaitExternal, &is_over);
+        if (error != cudaSuccess || is_over)
+            return error;
+    }
     sim__order_wait(stream, event);
     const struct sim__position position = event_covers(event);
     if (wait_matters(stream, position)) {
@@ -121,17 +146,29 @@ static cudaError_t wait_locked(cudaStream_t stream_handle, cudaEvent_t event_han
     return cudaSuccess;
 }
 
+// Whether the host may ask about EVENT, or wait for it.
+static cudaError_t ask(const struct sim__event *event) {
+    return event->captured != NULL ? sim__capture_event_asked(event) : sim__capture_unsafe();
+}
+
 static cudaError_t synchronize_locked(cudaEvent_t handle) {
     struct sim__event *event;
-    cudaError_t error = event_resolve(handle, &event);
+    cudaError_t error = sim__event_resolve(handle, &event);
+    if (error == cudaSuccess)
+        error = ask(event);
     if (error != cudaSuccess)
         return error;
     const int device = event->device; // the wait can give the lock back
+    struct sim__order_point point = sim__order_of_event(event);
     if (!sim__planted(SIM__PLANT_EVENT_SYNCHRONIZE))
         sim__engine_force(event->position);
-    sim__order_observe_event(event);
+    sim__order_observe(&point);
     sim__pools_release();
     return sim__state.devices[device].sticky_error;
+}
+
+static bool is_recorded(const struct sim__event *event) {
+    return event->recorded || event->captured != NULL;
 }
 
 static cudaError_t elapsed_locked(float *milliseconds, cudaEvent_t start_handle,
@@ -139,17 +176,24 @@ static cudaError_t elapsed_locked(float *milliseconds, cudaEvent_t start_handle,
     struct sim__event *start, *end;
     if (milliseconds == NULL)
         return cudaErrorInvalidValue;
-    cudaError_t error = event_resolve(start_handle, &start);
+    cudaError_t error = sim__event_resolve(start_handle, &start);
     if (error == cudaSuccess)
-        error = event_resolve(end_handle, &end);
+        error = sim__event_resolve(end_handle, &end);
     if (error != cudaSuccess)
         return error;
-    if (((start->flags | end->flags) & cudaEventDisableTiming) != 0 || !start->recorded ||
-        !end->recorded || start->device != end->device)
+    if (((start->flags | end->flags) & cudaEventDisableTiming) != 0 || !is_recorded(start) ||
+        !is_recorded(end) || start->device != end->device)
         return cudaErrorInvalidResourceHandle;
+    error = ask(start->captured != NULL ? start : end);
+    if (error != cudaSuccess)
+        return error;
     if ((!sim__engine_query(start->position) || !sim__engine_query(end->position)) &&
         !sim__planted(SIM__PLANT_ELAPSED))
         return cudaErrorNotReady;
+    struct sim__order_point point = sim__order_of_event(start);
+    sim__order_know(&point);
+    point = sim__order_of_event(end);
+    sim__order_know(&point);
     *milliseconds = (float)((double)(int64_t)(end->time_ns - start->time_ns) / 1e6);
     return cudaSuccess;
 }
@@ -168,30 +212,46 @@ cudaError_t cudaEventCreate(cudaEvent_t *event) {
 cudaError_t cudaEventDestroy(cudaEvent_t handle) {
     struct sim__event *event;
     cudaError_t error = sim__call_begin(SIM_CALL_EVENT_DESTROY);
-    if (error == cudaSuccess && (error = event_resolve(handle, &event)) == cudaSuccess) {
+    if (error == cudaSuccess && (error = sim__event_resolve(handle, &event)) == cudaSuccess) {
         if (sim__planted(SIM__PLANT_EVENT_DESTROY))
             sim__engine_force(event->position);
+        sim__event_uncapture(event);
         sim__handle_give(&sim__state.events, event);
     }
     return sim__call_end(SIM_CALL_EVENT_DESTROY, error);
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) {
     cudaError_t error = sim__call_begin(SIM_CALL_EVENT_RECORD);
     if (error == cudaSuccess)
-        error = record_locked(event, stream);
+        error = record_locked(event, stream, flags);
     return sim__call_end(SIM_CALL_EVENT_RECORD, error);
 }
 
-cudaError_t cudaEventQuery(cudaEvent_t handle) {
+static cudaError_t query_locked(cudaEvent_t handle) {
     struct sim__event *event;
-    cudaError_t error = sim__call_begin(SIM_CALL_EVENT_QUERY);
-    if (error == cudaSuccess && (error = event_resolve(handle, &event)) == cudaSuccess) {
-        if (sim__engine_query(event->position))
-            sim__order_observe_event(event);
-        else
-            error = cudaErrorNotReady;
+    cudaError_t error = sim__event_resolve(handle, &event);
+    if (error == cudaSuccess)
+        error = ask(event);
+    if (error != cudaSuccess)
+        return error;
+    struct sim__order_point point = sim__order_of_event(event);
+    if (!sim__engine_query(event->position)) {
+        sim__order_release(&point);
+        return cudaErrorNotReady;
     }
+    sim__order_observe(&point);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+    cudaError_t error = sim__call_begin(SIM_CALL_EVENT_QUERY);
+    if (error == cudaSuccess)
+        error = query_locked(event);
     return sim__call_end(SIM_CALL_EVENT_QUERY, error);
 }
 

@@ -4,6 +4,7 @@
 
 #include "simulator/call.h"
 #include "simulator/checked.h"
+#include "simulator/graph_memory.h"
 #include "simulator/user_object.h"
 
 #include <stdlib.h>
@@ -49,6 +50,22 @@ cudaError_t sim__exec_resolve(cudaGraphExec_t handle, struct sim__exec **exec) {
 
 // --- What nodes do ---
 
+static int owner_of(const void *pointer) {
+    const struct sim__segment *segment = sim__segment_at(pointer);
+    return segment == NULL ? -1 : segment->device;
+}
+
+static void operands_find(struct sim__graph_work *work) {
+    const struct sim__operation *operation = &work->operation;
+    work->operand_devices[0] = work->operand_devices[1] = -1;
+    if (operation->kind == SIM__OPERATION_COPY) {
+        work->operand_devices[0] = owner_of(operation->copy.destination);
+        work->operand_devices[1] = owner_of(operation->copy.source);
+    } else if (operation->kind == SIM__OPERATION_FILL) {
+        work->operand_devices[0] = owner_of(operation->fill.pointer);
+    }
+}
+
 struct sim__graph_work *sim__graph_work_create(const struct sim__operation *operation, int device,
                                                uint64_t graph, const struct sim__stream *stream) {
     struct sim__graph_work *work = malloc(sizeof *work);
@@ -56,13 +73,16 @@ struct sim__graph_work *sim__graph_work_create(const struct sim__operation *oper
         return NULL;
     *work = (struct sim__graph_work){.references = 1, .operation = *operation, .device = device};
     sim__operation_keep(&work->operation);
-    (void)graph, (void)stream; // the checker's note comes here
+    operands_find(work);
+    if (sim__race_is_on())
+        work->race = sim__race_node_create(operation, graph, stream == NULL ? 0 : stream->number);
     return work;
 }
 
 void sim__graph_work_release(struct sim__graph_work *work) {
     if (work == NULL || --work->references > 0)
         return;
+    sim__race_node_release(work->race);
     sim__operation_release(&work->operation);
     free(work);
 }
@@ -89,6 +109,7 @@ static struct sim__node *node_create(struct sim__graph *graph, enum cudaGraphNod
 // What it holds besides edges and its place in the graph.
 static void node_free(struct sim__node *node) {
     sim__graph_work_release(node->work);
+    sim__graph_allocation_release(node->allocation);
     if (node->child != NULL)
         sim__graph_destroy(node->child);
     free(node->dependencies);
@@ -204,6 +225,7 @@ static bool node_copy(struct sim__graph *copy, const struct sim__node *node) {
         return false;
     copy->node_number = new->number = node->number;
     new->kind = node->kind;
+    new->element_size = node->element_size;
     new->work = sim__graph_work_retain(node->work);
     new->event = node->event;
     new->stream = node->stream;

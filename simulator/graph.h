@@ -4,9 +4,11 @@
 //     graph.c           graphs and nodes; cloning and destroying them
 //     graph_edge.c      edges
 //     graph_query.c     the calls that ask about these, and change edges
-//     graph_node.c      nodes of each type and their parameters
+//     graph_params.h    parameters of nodes become work, and back
+//     graph_node.c      the calls that add nodes, and change and tell their parameters
 //     graph_plan.c      a graph as a list in an order in which every edge goes forward
-//     graph_exec.c      instantiate, destroy; parameters of executables
+//     graph_exec.c      instantiate, destroy
+//     graph_exec_node.c the calls that change nodes of executables
 //     graph_update.c    an executable takes another graph's parameters
 //     graph_memory.c    allocation and free nodes, and the memory behind them
 //     graph_dot.c       a graph as a picture
@@ -33,6 +35,8 @@ struct sim__graph_work {
     struct sim__operation operation; // its bytes are its own, copied already; no waits
     struct sim__race_node *race;     // NULL while the checker is off
     int device;                      // whose work it is
+    // Of copies and fills: the devices that own the destination and the source; -1 for host memory.
+    int operand_devices[2];
 };
 
 // OPERATION's bytes are copied; GRAPH (its number) and STREAM: for which it is captured, else 0 and
@@ -83,7 +87,8 @@ struct sim__node {
     struct sim__graph *graph;
     uint64_t number;              // from 1 in its graph
     enum cudaGraphNodeType type;
-    enum cudaMemcpyKind kind;     // memcpy: as the program gave it
+    enum cudaMemcpyKind kind;     // memcpy: as the program gave it; captured: unused
+    uint32_t element_size;        // memset: as the program gave it; captured: 0
     struct sim__graph_work *work; // of types that are one operation; else NULL
     struct sim__graph *child;     // cudaGraphNodeTypeGraph: its own copy
     cudaEvent_t event;            // event record, event wait
@@ -111,6 +116,7 @@ struct sim__graph {
     struct sim__node *parent;     // the child node that owns it, or NULL; it cannot be destroyed
     uint64_t origin;              // handle of the graph that it was cloned from, or 0
     struct sim__capture *capture; // that builds it, or NULL
+    struct sim__graph_region *region; // graph_memory.c: where its next allocation may go
     uint64_t memory_node_count;   // with those of child graphs
     uint64_t exec_count;          // executables that the program did not destroy
     uint32_t height;              // at most so many levels of child graphs are below it
@@ -134,7 +140,6 @@ struct sim__graph {
 struct sim__exec_node {
     struct sim__graph_work *work; // NULL: nothing to do
     enum cudaGraphNodeType type;
-    enum cudaMemcpyKind kind;
     int device; // the lane's
     cudaEvent_t event;                        // event nodes
     struct sim__graph_allocation *allocation; // memory nodes
@@ -144,10 +149,18 @@ struct sim__exec_node {
     uint32_t dependency_first; // in the executable's dependencies
     uint32_t dependency_count;
     uint32_t lane; // a chain of edges that it continues: nodes of one lane run in their order
-    uint32_t child_end;   // of a child graph's first: the index of its last
-    uint32_t child_count; // and how many nodes that graph has, those of its children not counted
+    uint32_t child_end;   // of a child graph's first: the index of its last; of the last: the first
+    uint32_t child_count; // of both: how many nodes that graph has, its children's not counted
+    struct sim__graph_objects *objects; // of a child graph's first: that graph's user objects
     bool enabled;
 };
+// The two nodes between which a child graph stands.
+static inline bool sim__exec_node_is_first(const struct sim__exec_node *node) {
+    return node->type == cudaGraphNodeTypeGraph;
+}
+static inline bool sim__exec_node_is_last(const struct sim__exec_node *node) {
+    return node->origin == 0;
+}
 
 struct sim__exec {
     struct sim__handle_slot slot; // in sim__execs
@@ -168,6 +181,7 @@ struct sim__exec {
     uint64_t running;          // launches that are not complete
     bool destroyed;            // by the program, while launches were pending
     struct sim__graph_objects *objects;
+    struct sim__graph_objects *retired; // updates took their place; launches may still need them
 };
 
 extern struct sim__handle_table sim__graphs, sim__nodes, sim__execs;
@@ -223,7 +237,13 @@ cudaError_t sim__exec_plan(struct sim__exec *exec, const struct sim__graph *grap
                            struct sim__node **error_node);
 // Frees what sim__exec_plan made.
 void sim__exec_unplan(struct sim__exec *exec);
-// The program destroyed the executable, and its last launch is complete.
+// From now on the nodes of EXEC, or those of its child graph whose first is CHILD, do what the nodes
+// of GRAPH do, which must be like the graph that they come from. cudaErrorGraphExecUpdateFailure, and
+// *info says why; nothing has changed then.
+cudaError_t sim__exec_update(struct sim__exec *exec, struct sim__exec_node *child,
+                             const struct sim__graph *graph, cudaGraphExecUpdateResultInfo *info);
+// No launch of EXEC is pending any more.
+void sim__exec_idle(struct sim__exec *exec);
 void sim__exec_free(struct sim__exec *exec);
 
 // replay.c. A launch of EXEC in STREAM, which does not capture.

@@ -1,6 +1,6 @@
 // Executables: made from a graph, which may go then; destroyed, whatever of them still runs.
 #include "simulator/call.h"
-#include "simulator/graph.h"
+#include "simulator/graph_memory.h"
 #include "simulator/user_object.h"
 
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 static uint64_t exec_number;
 
 static void exec_give(struct sim__exec *exec) {
+    sim__exec_memory_destroy(exec);
     sim__exec_unplan(exec);
     sim__graph_objects_release(exec->objects);
     sim__handle_give(&sim__execs, exec);
@@ -57,6 +58,8 @@ static cudaError_t instantiate_locked(cudaGraphExec_t *handle, cudaGraph_t graph
     if (exec == NULL)
         return cudaErrorMemoryAllocation;
     error = sim__exec_plan(exec, graph, error_node);
+    if (error == cudaSuccess)
+        error = sim__exec_memory_create(exec);
     if (error == cudaSuccess && !sim__graph_objects_copy(graph->objects, &exec->objects))
         error = cudaErrorMemoryAllocation;
     if (error != cudaSuccess) {

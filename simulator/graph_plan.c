@@ -4,7 +4,8 @@
 // A child graph stands between two nodes of its own, so that the edges are as many as the program
 // made, plus one for each root and sink of a child graph: all costs O(nodes + edges). The order is
 // that in which nodes were added where every edge goes forward in it, as in any capture.
-#include "simulator/graph.h"
+#include "simulator/graph_memory.h"
+#include "simulator/user_object.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +52,6 @@ static void nodes_number(struct plan *plan, const struct sim__graph *graph) {
         *exec_node = (struct sim__exec_node){
             .work = node->work,
             .type = node->type,
-            .kind = node->kind,
             .device = device_of(node),
             .event = node->event,
             .allocation = node->allocation,
@@ -67,7 +67,12 @@ static void nodes_number(struct plan *plan, const struct sim__graph *graph) {
         exec_node->child_end = plan->node_count;
         plan->origins[plan->node_count] = NULL;
         plan->nodes[plan->node_count++] = (struct sim__exec_node){
-            .type = cudaGraphNodeTypeEmpty, .device = ANY_DEVICE, .enabled = true};
+            .type = cudaGraphNodeTypeEmpty,
+            .device = ANY_DEVICE,
+            .child_end = node->index,
+            .child_count = exec_node->child_count,
+            .enabled = true,
+        };
     }
 }
 
@@ -158,7 +163,7 @@ static bool order_apply(struct plan *plan, const uint32_t *order, uint32_t *plac
         place[order[i]] = i;
     }
     for (uint32_t i = 0; i < count; ++i) {
-        if (nodes[i].type == cudaGraphNodeTypeGraph)
+        if (sim__exec_node_is_first(&nodes[i]) || sim__exec_node_is_last(&nodes[i]))
             nodes[i].child_end = place[nodes[i].child_end];
     }
     for (uint32_t i = 0; i < plan->dependency_count; ++i)
@@ -264,17 +269,31 @@ static bool plan_begin(struct plan *plan, const struct sim__graph *graph) {
     return plan->nodes != NULL && plan->origins != NULL && plan->dependencies != NULL;
 }
 
-// Nodes are found by origin from now on, and keep what they share.
-static bool nodes_enter(struct sim__exec *exec) {
+// Nodes are found by origin from now on.
+static bool nodes_index(struct sim__exec *exec) {
     for (uint32_t i = 0; i < exec->node_count; ++i) {
         const struct sim__exec_node *node = &exec->nodes[i];
-        if (node->origin != 0 &&
+        if (!sim__exec_node_is_last(node) &&
             base_address_map_set(&exec->indices, node->origin, i) != BASE_OK)
             return false;
     }
-    for (uint32_t i = 0; i < exec->node_count; ++i)
-        sim__graph_work_retain(exec->nodes[i].work);
     return true;
+}
+
+// They keep what they share with the graph's nodes. False: out of memory, and all is to be given
+// back.
+static bool nodes_retain(const struct sim__exec *exec) {
+    bool done = true;
+    for (uint32_t i = 0; i < exec->node_count; ++i) {
+        struct sim__exec_node *node = &exec->nodes[i];
+        sim__graph_work_retain(node->work);
+        sim__graph_allocation_retain(node->allocation);
+        if (sim__exec_node_is_first(node)) {
+            const struct sim__node *origin = sim__handle_find(&sim__nodes, node->origin);
+            done &= sim__graph_objects_copy(origin->child->objects, &node->objects);
+        }
+    }
+    return done;
 }
 
 static bool sinks_list(struct sim__exec *exec, const struct sim__graph *graph) {
@@ -317,15 +336,22 @@ cudaError_t sim__exec_plan(struct sim__exec *exec, const struct sim__graph *grap
     exec->dependencies = plan.dependencies;
     exec->node_count = plan.node_count;
     exec->dependency_count = plan.dependency_count;
-    if (error == cudaSuccess && !(lanes(exec) && nodes_enter(exec) && sinks_list(exec, graph)))
+    if (error == cudaSuccess && !(lanes(exec) && nodes_index(exec) && sinks_list(exec, graph)))
         error = cudaErrorMemoryAllocation;
-    if (error != cudaSuccess)
+    if (error != cudaSuccess) {
         plan_end(exec);
+    } else if (!nodes_retain(exec)) {
+        sim__exec_unplan(exec);
+        error = cudaErrorMemoryAllocation;
+    }
     return error;
 }
 
 void sim__exec_unplan(struct sim__exec *exec) {
-    for (uint32_t i = 0; i < exec->node_count; ++i)
+    for (uint32_t i = 0; i < exec->node_count; ++i) {
         sim__graph_work_release(exec->nodes[i].work);
+        sim__graph_allocation_release(exec->nodes[i].allocation);
+        sim__graph_objects_release(exec->nodes[i].objects);
+    }
     plan_end(exec);
 }

@@ -8,7 +8,9 @@
 #include "simulator/capture.h"
 #include "simulator/checked.h"
 #include "simulator/cost.h"
+#include "simulator/order.h"
 #include "simulator/plant.h"
+#include "simulator/race.h"
 #include "simulator/reading.h"
 
 #include <stdlib.h>
@@ -45,6 +47,8 @@ static cudaError_t host_alloc_locked(void **pointer, size_t size, unsigned int f
     host->device = sim__device_current()->index;
     host->registered = false;
     sim__range_insert(&sim__state.host_ranges, &host->range);
+    if (sim__race_is_on())
+        sim__race_alloc(host->range.start, size, false, NULL);
     *pointer = bytes;
     sim__cost_pages(SIM_CALL_HOST_ALLOC, base_round_up(size, SIM_PAGE_BYTES) / SIM_PAGE_BYTES);
     return cudaSuccess;
@@ -88,6 +92,13 @@ static cudaError_t no_range(const void *pointer, cudaError_t error) {
     return error;
 }
 
+static void wait_for_all(void) {
+    struct sim__order_point point =
+        sim__race_is_on() ? sim__order_of_devices() : (struct sim__order_point){0};
+    sim__engine_force_all();
+    sim__order_know(&point);
+}
+
 // Any device may be using the memory. The wait can give the lock back: the range is looked up
 // again.
 static cudaError_t host_free_locked(void *pointer) {
@@ -99,10 +110,12 @@ static cudaError_t host_free_locked(void *pointer) {
     if (error != cudaSuccess)
         return error;
     if (!sim__reading_other[SIM__READING_FREE] && !sim__planted(SIM__PLANT_FREE_HOST_EARLY))
-        sim__engine_force_all();
+        wait_for_all();
     struct sim__host_range *host = host_range_at_base(pointer, false);
     if (host == NULL)
         return cudaErrorInvalidValue;
+    if (sim__race_is_on())
+        sim__race_free(host->range.start, host->range.size, NULL);
     if (sim__checked())
         sim__checked_gone(host->range.start, host->range.size, "freed by cudaFreeHost");
     if (sim__reading_other[SIM__READING_FREE])
@@ -143,6 +156,8 @@ static cudaError_t register_locked(void *pointer, size_t size, unsigned int flag
         .registered = true,
     };
     sim__range_insert(&sim__state.host_ranges, &host->range);
+    if (sim__race_is_on())
+        sim__race_alloc(address, size, true, NULL);
     return cudaSuccess;
 }
 
@@ -155,10 +170,12 @@ static cudaError_t unregister_locked(void *pointer) {
     const cudaError_t error = sim__capture_unsafe();
     if (error != cudaSuccess)
         return error;
-    sim__engine_force_all();
+    wait_for_all();
     struct sim__host_range *host = host_range_at_base(pointer, true);
     if (host == NULL)
         return cudaErrorHostMemoryNotRegistered;
+    if (sim__race_is_on())
+        sim__race_unregister(host->range.start, host->range.size);
     if (sim__checked())
         sim__checked_gone(host->range.start, host->range.size, "given up by cudaHostUnregister");
     host_range_free(host);
@@ -179,8 +196,11 @@ void sim__host_memory_reset(const struct sim__device *device) {
     for (; range != NULL; range = before) {
         struct sim__host_range *host = (struct sim__host_range *)range;
         before = sim__range_overlapping(&sim__state.host_ranges, 0, range->start);
-        if (host->device == device->index)
-            host_range_free(host);
+        if (host->device != device->index)
+            continue;
+        if (sim__race_is_on())
+            sim__race_unregister(host->range.start, host->range.size);
+        host_range_free(host);
     }
 }
 

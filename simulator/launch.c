@@ -1,6 +1,6 @@
 // Functions in stream order: kernels, as sim_launch gives them, and host functions.
 #include "simulator/call.h"
-#include "simulator/engine.h"
+#include "simulator/capture.h"
 #include "simulator/stream.h"
 
 static cudaError_t host_function_locked(cudaStream_t handle,
@@ -9,32 +9,27 @@ static cudaError_t host_function_locked(cudaStream_t handle,
     if (function->function == NULL && function->callback == NULL)
         return cudaErrorInvalidValue;
     cudaError_t error = sim__stream_resolve(handle, &stream);
+    if (error == cudaSuccess && function->callback != NULL)
+        error = sim__capture_refuse(stream);
     if (error != cudaSuccess)
         return error;
     const struct sim__operation operation = {
         .kind = SIM__OPERATION_HOST_FUNCTION,
         .host_function = *function,
     };
-    sim__engine_submit(stream, &operation, (struct sim__position){0});
-    return cudaSuccess;
+    struct sim__position position;
+    return sim__enqueue(stream, &operation, &position);
 }
 
-// Unlike a copy, a kernel must be launched with the stream's device current.
-static cudaError_t launch_locked(cudaStream_t handle, const struct sim_kernel *kernel) {
-    struct sim__stream *stream;
+// Zeroing the fields that submission sets would cost more than they do.
+cudaError_t sim__kernel_operation(const struct sim_kernel *kernel,
+                                  struct sim__operation *operation) {
     if (kernel->body == NULL)
         return cudaErrorInvalidDeviceFunction;
     if (kernel->argument == NULL && kernel->argument_size > 0)
         return cudaErrorInvalidValue;
-    cudaError_t error = sim__stream_resolve(handle, &stream);
-    if (error != cudaSuccess)
-        return error;
-    if (stream->device != sim__device_current()->index)
-        return cudaErrorInvalidResourceHandle;
-    // Zeroing the fields that submission sets would cost more than they do.
-    struct sim__operation operation;
-    operation.kind = SIM__OPERATION_KERNEL;
-    operation.kernel = (struct sim__kernel){
+    operation->kind = SIM__OPERATION_KERNEL;
+    operation->kernel = (struct sim__kernel){
         .name = kernel->name,
         .body = kernel->body,
         .argument = kernel->argument,
@@ -43,8 +38,22 @@ static cudaError_t launch_locked(cudaStream_t handle, const struct sim_kernel *k
         .flops = kernel->flops,
         .tensor_flops = kernel->tensor_flops,
     };
-    sim__engine_submit(stream, &operation, (struct sim__position){0});
     return cudaSuccess;
+}
+
+// Unlike a copy, a kernel must be launched with the stream's device current.
+static cudaError_t launch_locked(cudaStream_t handle, const struct sim_kernel *kernel) {
+    struct sim__stream *stream;
+    struct sim__operation operation;
+    cudaError_t error = sim__kernel_operation(kernel, &operation);
+    if (error == cudaSuccess)
+        error = sim__stream_resolve(handle, &stream);
+    if (error != cudaSuccess)
+        return error;
+    if (stream->device != sim__device_current()->index)
+        return cudaErrorInvalidResourceHandle;
+    struct sim__position position;
+    return sim__enqueue(stream, &operation, &position);
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *user_data) {

@@ -5,9 +5,11 @@
 
 #include "base/size.h"
 #include "simulator/call.h"
+#include "simulator/capture.h"
 #include "simulator/checked.h"
 #include "simulator/cost.h"
-#include "simulator/engine.h"
+#include "simulator/graph_memory.h"
+#include "simulator/order.h"
 #include "simulator/plant.h"
 #include "simulator/pool.h"
 #include "simulator/reading.h"
@@ -41,6 +43,9 @@ static bool physical_take(struct sim__device *device, uint64_t size, struct sim_
 static cudaError_t malloc_locked(void **pointer, uint64_t size) {
     if (pointer == NULL)
         return cudaErrorInvalidValue;
+    const cudaError_t error = sim__capture_unsafe();
+    if (error != cudaSuccess)
+        return error;
     if (size == 0) {
         *pointer = NULL;
         return cudaSuccess;
@@ -67,6 +72,8 @@ static cudaError_t malloc_locked(void **pointer, uint64_t size) {
         sim__checked_poison(start, size, SIM__POISON_ALLOCATED);
         sim__checked_guard(start, size, start + backing.size);
     }
+    if (sim__race_is_on())
+        sim__race_alloc(segment->range.start, size, false, NULL);
     *pointer = (void *)(uintptr_t)segment->range.start;
     sim__cost_pages(SIM_CALL_MALLOC, backing.size / SIM_PAGE_BYTES);
     return cudaSuccess;
@@ -114,6 +121,11 @@ static cudaError_t free_other(void *pointer) {
             sim__misuse_pointer(pointer);
         return sim__planted(SIM__PLANT_FREE_TWICE) ? cudaSuccess : cudaErrorInvalidValue;
     }
+    const cudaError_t error = sim__capture_unsafe();
+    if (error != cudaSuccess)
+        return error;
+    if (block->graph != NULL)
+        return sim__graph_allocation_free(block->graph, NULL);
     if (sim__checked()) {
         sim__checked_unused(block->range.start, block->range.size);
         sim__checked_gone(block->range.start, block->range.size, "freed by cudaFree");
@@ -130,12 +142,21 @@ static cudaError_t free_locked(void *pointer) {
     struct sim__segment *segment = segment_to_free(pointer);
     if (segment == NULL)
         return free_other(pointer);
+    const cudaError_t error = sim__capture_unsafe();
+    if (error != cudaSuccess)
+        return error;
     sim__cost_pages(SIM_CALL_FREE, segment->backing.size / SIM_PAGE_BYTES);
+    struct sim__device *device = &sim__state.devices[segment->device];
     if (!sim__reading_other[SIM__READING_FREE] && !sim__planted(SIM__PLANT_FREE_EARLY)) {
-        sim__engine_force_device(&sim__state.devices[segment->device]);
+        struct sim__order_point point = sim__race_is_on() ? sim__order_of_device(device)
+                                                          : (struct sim__order_point){0};
+        sim__engine_force_device(device);
+        sim__order_know(&point);
         if (segment_to_free(pointer) != segment)
             return cudaErrorInvalidValue;
     }
+    if (sim__race_is_on())
+        sim__race_free(segment->range.start, segment->size, NULL);
     if (sim__checked()) {
         const uint64_t start = segment->range.start;
         sim__checked_guard_verify(start, segment->size, start + segment->backing.size);
@@ -165,6 +186,8 @@ void sim__memory_reset(const struct sim__device *device) {
             continue;
         if (sim__checked())
             sim__checked_gone(segment->range.start, segment->size, "freed by cudaDeviceReset");
+        if (sim__race_is_on())
+            sim__race_unmap(segment->range.start, segment->size);
         segment_free(segment);
     }
 }
@@ -218,7 +241,7 @@ static bool locate(int device, const void *pointer, uint64_t size, enum sim__acc
     if (segment != NULL) {
         *place = SIM__PLACE_DEVICE;
         return !segment->freed && is_whole(segment, device, address, size, access) &&
-               (segment->kind != SIM__SEGMENT_CHUNK || is_within_block(pointer, size));
+               (!sim__segment_has_blocks(segment) || is_within_block(pointer, size));
     }
     const struct sim__host_range *host = sim__host_range_at(pointer);
     if (host != NULL) {
@@ -242,7 +265,8 @@ bool sim__memory_reach(int device, const void *pointer, uint64_t size, enum sim_
                        void **bytes) {
     const uint64_t address = (uint64_t)(uintptr_t)pointer;
     const struct sim__segment *segment = sim__segment_at(pointer);
-    if (segment == NULL || !is_whole(segment, device, address, size, access))
+    if (segment == NULL || !sim__segment_is_there(segment) ||
+        !is_whole(segment, device, address, size, access))
         return false;
     *bytes = sim__memory_bytes(address);
     return true;
@@ -268,7 +292,7 @@ static cudaError_t pointer_attributes_locked(struct cudaPointerAttributes *attri
     const struct sim__segment *segment = sim__segment_at(pointer);
     const struct sim__host_range *host = segment == NULL ? sim__host_range_at(pointer) : NULL;
     if (segment != NULL &&
-        (segment->freed || (segment->kind == SIM__SEGMENT_CHUNK && sim__block_at(pointer) == NULL)))
+        (segment->freed || (sim__segment_has_blocks(segment) && sim__block_at(pointer) == NULL)))
         segment = NULL; // mapped, but not the program's
     if (segment != NULL && segment->range.start != (uint64_t)(uintptr_t)pointer &&
         sim__planted(SIM__PLANT_ATTRIBUTES))
@@ -340,7 +364,9 @@ void *sim_device_bytes(const void *pointer) {
     base_mutex_lock(&sim__state.lock);
     sim__start_locked();
     const struct sim__segment *segment = sim__segment_at(pointer);
-    void *bytes = segment != NULL ? sim__memory_bytes((uint64_t)(uintptr_t)pointer) : NULL;
+    void *bytes = segment != NULL && sim__segment_is_there(segment)
+                      ? sim__memory_bytes((uint64_t)(uintptr_t)pointer)
+                      : NULL;
     base_mutex_unlock(&sim__state.lock);
     return bytes;
 }

@@ -15,6 +15,9 @@
 
 #include "simulator/state.h"
 
+struct sim__copy; // engine.h
+struct sim__fill;
+
 // --- physical.c ---
 
 // Physical memory behind one allocation: one extent where there was room in one piece, else
@@ -78,6 +81,7 @@ enum sim__segment_kind {
     SIM__SEGMENT_MALLOC,  // cudaMalloc
     SIM__SEGMENT_CHUNK,   // of a pool: struct sim__chunk
     SIM__SEGMENT_MAPPING, // cuMemMap: struct sim__mapping
+    SIM__SEGMENT_GRAPH,   // of graphs: struct sim__graph_region; may have no memory
 };
 
 struct sim__segment {
@@ -90,6 +94,14 @@ struct sim__segment {
     uint32_t readers, writers;
     struct sim__backing backing; // of a mapping: none of its own
 };
+// Whether what the program holds in it are blocks (pool.h).
+static inline bool sim__segment_has_blocks(const struct sim__segment *segment) {
+    return segment->kind == SIM__SEGMENT_CHUNK || segment->kind == SIM__SEGMENT_GRAPH;
+}
+// Whether there is memory at its addresses.
+static inline bool sim__segment_is_there(const struct sim__segment *segment) {
+    return segment->kind != SIM__SEGMENT_GRAPH || segment->backing.size > 0;
+}
 
 struct sim__host_range {
     struct sim__range range; // in sim__state.host_ranges; its size is what may be accessed
@@ -121,6 +133,10 @@ enum sim__access {
 // begins in known memory and leaves it, is memory no more, or may not be accessed so.
 bool sim__memory_locate(int device, const void *pointer, uint64_t size, enum sim__access access,
                         enum sim__place *place);
+// For calls: what work of DEVICE is to copy or fill is checked, and the places are set. SIZE 0 is
+// fine. cudaErrorInvalidMemcpyDirection, cudaErrorInvalidValue.
+cudaError_t sim__copy_locate(int device, struct sim__copy *copy, enum cudaMemcpyKind kind);
+cudaError_t sim__fill_locate(int device, struct sim__fill *fill);
 // For work of DEVICE that runs: where it can touch device memory. False if that is gone or not
 // accessible; *bytes is NULL with numerics off.
 bool sim__memory_reach(int device, const void *pointer, uint64_t size, enum sim__access access,

@@ -132,6 +132,7 @@ static CUresult create_locked(CUmemGenericAllocationHandle *handle, uint64_t siz
     allocation->device = device->index;
     allocation->reference_count = 1;
     allocation->mapping_count = allocation->export_count = 0;
+    allocation->was_mapped = false;
     allocation->properties = *properties;
     allocation->backing = backing;
     *handle = allocation->slot.handle;

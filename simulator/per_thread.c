@@ -49,6 +49,37 @@ cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream, enum cudaStreamCaptu
     return cudaStreamIsCapturing(own(stream), status);
 }
 
+cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
+    return cudaStreamBeginCapture(own(stream), mode);
+}
+
+cudaError_t cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph,
+                                               const cudaGraphNode_t *dependencies,
+                                               const cudaGraphEdgeData *dependency_data,
+                                               size_t count, enum cudaStreamCaptureMode mode) {
+    return cudaStreamBeginCaptureToGraph(own(stream), graph, dependencies, dependency_data, count,
+                                         mode);
+}
+
+cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *graph) {
+    return cudaStreamEndCapture(own(stream), graph);
+}
+
+cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
+                                          unsigned long long *id, cudaGraph_t *graph,
+                                          const cudaGraphNode_t **dependencies,
+                                          const cudaGraphEdgeData **edge_data, size_t *count) {
+    return cudaStreamGetCaptureInfo(own(stream), status, id, graph, dependencies, edge_data, count);
+}
+
+cudaError_t cudaStreamUpdateCaptureDependencies_ptsz(cudaStream_t stream,
+                                                     cudaGraphNode_t *dependencies,
+                                                     const cudaGraphEdgeData *dependency_data,
+                                                     size_t count, unsigned int flags) {
+    return cudaStreamUpdateCaptureDependencies(own(stream), dependencies, dependency_data, count,
+                                               flags);
+}
+
 cudaError_t cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback,
                                        void *user_data, unsigned int flags) {
     return cudaStreamAddCallback(own(stream), callback, user_data, flags);
@@ -60,6 +91,19 @@ cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t function, 
 
 cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) {
     return cudaEventRecord(event, own(stream));
+}
+
+cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream,
+                                          unsigned int flags) {
+    return cudaEventRecordWithFlags(event, own(stream), flags);
+}
+
+cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t exec, cudaStream_t stream) {
+    return cudaGraphLaunch(exec, own(stream));
+}
+
+cudaError_t cudaGraphUpload_ptsz(cudaGraphExec_t exec, cudaStream_t stream) {
+    return cudaGraphUpload(exec, own(stream));
 }
 
 cudaError_t cudaMallocAsync_ptsz(void **pointer, size_t size, cudaStream_t stream) {

@@ -3,8 +3,11 @@
 #include "simulator/pool.h"
 
 #include "simulator/call.h"
+#include "simulator/capture.h"
 #include "simulator/checked.h"
+#include "simulator/graph_memory.h"
 #include "simulator/plant.h"
+#include "simulator/reading.h"
 #include "simulator/stream.h"
 
 #include <stdlib.h>
@@ -117,7 +120,9 @@ static cudaError_t properties_check(const struct cudaMemPoolProps *properties) {
 static cudaError_t create_locked(cudaMemPool_t *handle, const struct cudaMemPoolProps *properties) {
     if (handle == NULL || properties == NULL)
         return cudaErrorInvalidValue;
-    const cudaError_t error = properties_check(properties);
+    cudaError_t error = properties_check(properties);
+    if (error == cudaSuccess && !sim__reading_other[SIM__READING_STREAM_CREATE])
+        error = sim__capture_unsafe();
     if (error != cudaSuccess)
         return error;
     struct sim__pool *pool = pool_make(properties->location.id);
@@ -168,6 +173,9 @@ static cudaError_t set_attribute_locked(cudaMemPool_t handle, enum cudaMemPoolAt
     struct sim__pool *pool = pool_find(handle);
     if (pool == NULL || value == NULL)
         return cudaErrorInvalidValue;
+    const cudaError_t error = sim__capture_unsafe();
+    if (error != cudaSuccess)
+        return error;
     switch (attribute) {
     case cudaMemPoolReuseFollowEventDependencies:
         pool->follow_events = *(const int *)value != 0;
@@ -201,6 +209,9 @@ static cudaError_t get_attribute_locked(cudaMemPool_t handle, enum cudaMemPoolAt
     const struct sim__pool *pool = pool_find(handle);
     if (pool == NULL || value == NULL)
         return cudaErrorInvalidValue;
+    const cudaError_t error = sim__capture_unsafe();
+    if (error != cudaSuccess)
+        return error;
     switch (attribute) {
     case cudaMemPoolReuseFollowEventDependencies: *(int *)value = pool->follow_events; break;
     case cudaMemPoolReuseAllowOpportunistic: *(int *)value = pool->opportunistic; break;
@@ -291,20 +302,29 @@ static cudaError_t malloc_locked(void **pointer, uint64_t size, const cudaMemPoo
         *pointer = NULL;
         return cudaSuccess;
     }
-    return sim__pool_take(pool, stream, size, pointer);
+    if (stream->capture != NULL)
+        return sim__capture_alloc(stream, pool->device, size, pointer);
+    const cudaError_t refusal = sim__capture_legacy(stream);
+    return refusal != cudaSuccess ? refusal : sim__pool_take(pool, stream, size, pointer);
 }
 
 static cudaError_t free_locked(void *pointer, cudaStream_t handle) {
     struct sim__stream *stream;
     struct sim__block *block = sim__block_at(pointer);
-    const cudaError_t error = sim__stream_resolve(handle, &stream);
+    cudaError_t error = sim__stream_resolve(handle, &stream);
     if (error != cudaSuccess)
         return error;
+    if (stream->capture != NULL)
+        return sim__capture_free(stream, pointer);
     if (block == NULL || block->range.start != (uint64_t)(uintptr_t)pointer) {
         if (sim__checked())
             sim__misuse_pointer(pointer);
         return cudaErrorInvalidValue;
     }
+    if ((error = sim__capture_legacy(stream)) != cudaSuccess)
+        return error;
+    if (block->graph != NULL)
+        return sim__graph_allocation_free(block->graph, stream);
     if (sim__checked())
         sim__checked_gone(block->range.start, block->range.size, "freed by cudaFreeAsync");
     sim__pool_give(block, stream);
@@ -315,8 +335,10 @@ static cudaError_t trim_locked(cudaMemPool_t handle, uint64_t keep) {
     struct sim__pool *pool = pool_find(handle);
     if (pool == NULL)
         return cudaErrorInvalidValue;
-    sim__pool_shrink(pool, keep);
-    return cudaSuccess;
+    const cudaError_t error = sim__capture_unsafe();
+    if (error == cudaSuccess)
+        sim__pool_shrink(pool, keep);
+    return error;
 }
 
 // --- The calls ---

@@ -19,6 +19,7 @@
 struct sim__freed {
     struct sim__stream *stream;
     uint64_t handle; // tells the stream from a later one in its slot
+    uint32_t column; // what stands for the stream in order.h
     struct sim__space space;
 };
 
@@ -55,6 +56,7 @@ struct sim__block {
     struct sim__range range; // in sim__state.blocks
     uint64_t size;           // as requested
     struct sim__chunk *chunk;
+    struct sim__graph_allocation *graph; // graph_memory.h: then CHUNK is NULL; else NULL
 };
 
 // --- pool.c ---

@@ -14,6 +14,7 @@
 #include "simulator/engine.h"
 #include "simulator/order.h"
 #include "simulator/plant.h"
+#include "simulator/race.h"
 
 #include <stdlib.h>
 
@@ -71,15 +72,15 @@ static struct sim__freed *freed_make(struct sim__pool *pool, struct sim__stream 
             sim__host_limit("out of host memory for pools");
     }
     struct sim__freed *freed = &pool->freed[pool->freed_count++];
-    *freed = (struct sim__freed){stream, stream->slot.handle, {0}};
-    sim__order_begin(stream);
+    *freed = (struct sim__freed){
+        .stream = stream, .handle = stream->slot.handle, .column = sim__order_begin(stream)};
     return freed;
 }
 
 static void freed_end_if_empty(struct sim__pool *pool, struct sim__freed *freed) {
     if (!sim__space_is_empty(&freed->space))
         return;
-    sim__order_end(freed->stream);
+    sim__order_end(freed->column);
     *freed = pool->freed[--pool->freed_count];
 }
 
@@ -92,7 +93,9 @@ void sim__pools_observed(void) {
     for (struct sim__pool *pool = sim__pools; pool != NULL; pool = pool->next) {
         for (uint32_t i = pool->freed_count; i-- > 0;) {
             struct sim__freed *freed = &pool->freed[i];
-            const uint64_t observed = sim__order_observed(freed->stream);
+            const uint64_t seen = sim__order_observed(freed->column);
+            const uint64_t complete = freed_complete(freed);
+            const uint64_t observed = seen < complete ? seen : complete;
             struct sim__range range;
             uint64_t stamp;
             while (sim__space_find_stamped(&freed->space, 1, observed, &range, &stamp)) {
@@ -148,6 +151,8 @@ static void chunk_free(struct sim__chunk *chunk) {
     const struct sim__range range = chunk->segment.range;
     if (sim__checked())
         sim__checked_gone(range.start, range.size, "given back to the device by its pool");
+    if (sim__race_is_on())
+        sim__race_unmap(range.start, range.size);
     sim__cost_pages(SIM_CALL_POOL_TRIM, range.size / SIM_PAGE_BYTES);
     chunk->pool->reserved -= range.size;
     chunk_unlink(chunk);
@@ -225,9 +230,9 @@ static bool find_freed(struct sim__freed *freed, uint64_t size, uint64_t reached
 }
 
 // Of another stream than STREAM: what REACHED says is behind it.
-static bool find_others(struct sim__pool *pool, const struct sim__stream *stream, uint64_t size,
+static bool find_others(struct sim__pool *pool, struct sim__stream *stream, uint64_t size,
                         uint64_t (*reached)(const struct sim__freed *freed,
-                                            const struct sim__stream *stream),
+                                            struct sim__stream *stream),
                         struct place *place) {
     for (uint32_t i = 0; i < pool->freed_count; ++i)
         if (find_freed(&pool->freed[i], size, reached(&pool->freed[i], stream), place))
@@ -235,17 +240,16 @@ static bool find_others(struct sim__pool *pool, const struct sim__stream *stream
     return false;
 }
 
-static uint64_t reached_by_order(const struct sim__freed *freed, const struct sim__stream *stream) {
-    return sim__order_reached(stream, freed->stream);
+static uint64_t reached_by_order(const struct sim__freed *freed, struct sim__stream *stream) {
+    return sim__order_reached(stream, freed->column);
 }
 
-static uint64_t reached_by_now(const struct sim__freed *freed, const struct sim__stream *stream) {
+static uint64_t reached_by_now(const struct sim__freed *freed, struct sim__stream *stream) {
     (void)stream;
     return freed_complete(freed);
 }
 
-static uint64_t reached_by_waiting(const struct sim__freed *freed,
-                                   const struct sim__stream *stream) {
+static uint64_t reached_by_waiting(const struct sim__freed *freed, struct sim__stream *stream) {
     (void)freed;
     (void)stream;
     return UINT64_MAX;
@@ -335,6 +339,7 @@ static struct sim__block *block_make(struct sim__pool *pool, uint64_t address, u
         sim__host_limit("out of host memory for blocks of pools");
     block->range = (struct sim__range){address, taken};
     block->size = size;
+    block->graph = NULL;
     block->chunk = (struct sim__chunk *)sim__segment_at((const void *)(uintptr_t)address);
     sim__range_insert(&sim__state.blocks, &block->range);
     if (block->chunk->live_count++ == 0)
@@ -377,6 +382,8 @@ cudaError_t sim__pool_take(struct sim__pool *pool, struct sim__stream *stream, u
         operation.internal.argument = work_make(pool, (struct sim__range){place.address, taken});
     }
     sim__engine_submit(stream, &operation, after);
+    if (sim__race_is_on())
+        sim__race_alloc(place.address, size, false, stream);
     return cudaSuccess;
 }
 
@@ -384,12 +391,15 @@ void sim__pool_give(struct sim__block *block, struct sim__stream *stream) {
     struct sim__chunk *chunk = block->chunk;
     struct sim__pool *pool = chunk->pool;
     const struct sim__range range = block->range;
+    const uint64_t size = block->size;
     sim__range_remove(&sim__state.blocks, &block->range);
     free(block);
     pool->used -= range.size;
     if (--chunk->live_count == 0)
         empty_link(chunk);
     if (stream == NULL) {
+        if (sim__race_is_on())
+            sim__race_free(range.start, size, NULL);
         sim__space_give(&pool->free, range.start, range.size);
         if (sim__checked())
             sim__checked_poison(range.start, range.size, SIM__POISON_FREED);
@@ -406,4 +416,6 @@ void sim__pool_give(struct sim__block *block, struct sim__stream *stream) {
         .internal = {"cudaFreeAsync", free_run, work_make(pool, range)},
     };
     sim__engine_submit(stream, &operation, (struct sim__position){0});
+    if (sim__race_is_on())
+        sim__race_free(range.start, size, stream);
 }

@@ -11,10 +11,11 @@
 //     copy_engines        3             | a plain number
 //     call.cudaMalloc     5 50 132 us   | host time of a call; ns, us, ms, s
 //     page.cudaMalloc     1 30 111 us   | besides, for each 2 MiB page of it
+//     node.cudaGraphLaunch  1 ns        | besides, for each node of the graph
 //     device_bandwidth    4300 GB/s     | GB/s or TB/s; GFLOP/s or TFLOP/s
 //
 // "#" at the start of a line is a comment. Every figure is needed, once; but a kind of call without
-// a line costs what call.other says, and no pages.
+// a line costs what call.other says, and no pages or nodes.
 #ifndef TIDEMARK_SIMULATOR_PROFILE_H
 #define TIDEMARK_SIMULATOR_PROFILE_H
 

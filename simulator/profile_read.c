@@ -47,6 +47,7 @@ static const struct figure figures[] = {
     COST("copy_engines", UNIT_NUMBER, copy_engines),
     COST("launch_latency", UNIT_TIME, launch_latency_ns),
     COST("operation_gap", UNIT_TIME, operation_gap_ns),
+    COST("graph_node_gap", UNIT_TIME, graph_node_gap_ns),
     COST("kernel", UNIT_TIME, kernel_ns),
     COST("copy", UNIT_TIME, copy_ns),
     COST("fill", UNIT_TIME, fill_ns),
@@ -75,6 +76,17 @@ static const struct {
     {"GFLOP/s", UNIT_FLOPS, 1},     {"TFLOP/s", UNIT_FLOPS, 1e3},
 };
 
+// What of a call a line is about.
+enum part { PART_CALL, PART_PAGE, PART_NODE, PART_COUNT };
+static const struct {
+    const char *prefix;
+    size_t offset; // in struct sim__costs
+} parts[PART_COUNT] = {
+    [PART_CALL] = {"call.", offsetof(struct sim__costs, call_ns)},
+    [PART_PAGE] = {"page.", offsetof(struct sim__costs, page_ns)},
+    [PART_NODE] = {"node.", offsetof(struct sim__costs, node_ns)},
+};
+
 // --- Reading ---
 
 struct reader {
@@ -83,7 +95,7 @@ struct reader {
     struct sim__profile *profile;
     // 1 + the line that gave each figure, 0: none did.
     int figure_lines[FIGURE_COUNT];
-    int call_lines[CALL_COUNT], page_lines[CALL_COUNT];
+    int call_lines[PART_COUNT][CALL_COUNT];
 };
 
 static enum base_status mistake(const struct reader *reader, const char *format, ...)
@@ -237,31 +249,30 @@ static const char *call_name(int call) {
     return call == SIM_CALL_KIND_COUNT ? "other" : sim_call_name((enum sim_call)call);
 }
 
-// FIGURE without its "call." or "page.".
+// NAME: the figure without the part's prefix.
 static enum base_status call_read(struct reader *reader, const char *name, char **words, int count,
-                                  bool pages) {
+                                  enum part part) {
     int call = 0;
     while (call < CALL_COUNT && strcmp(call_name(call), name) != 0)
         ++call;
     if (call == CALL_COUNT)
         return mistake(reader, "\"%s\" is no kind of call; want one of sim_call_name, or other",
                        name);
-    const enum base_status status = once(
-        reader, words[-1], pages ? &reader->page_lines[call] : &reader->call_lines[call]);
+    const enum base_status status = once(reader, words[-1], &reader->call_lines[part][call]);
     if (status != BASE_OK)
         return status;
-    const size_t start =
-        pages ? offsetof(struct sim__costs, page_ns) : offsetof(struct sim__costs, call_ns);
-    return time_read(reader, words, count, start + (size_t)call * sizeof(uint64_t));
+    return time_read(reader, words, count, parts[part].offset + (size_t)call * sizeof(uint64_t));
 }
 
 static enum base_status words_read(struct reader *reader, char **words, int count) {
     for (size_t i = 0; i < FIGURE_COUNT; ++i)
         if (strcmp(words[0], figures[i].name) == 0)
             return figure_read(reader, words + 1, count - 1, i);
-    const bool pages = strncmp(words[0], "page.", 5) == 0;
-    if (pages || strncmp(words[0], "call.", 5) == 0)
-        return call_read(reader, words[0] + 5, words + 1, count - 1, pages);
+    for (int part = 0; part < PART_COUNT; ++part) {
+        const size_t length = strlen(parts[part].prefix);
+        if (strncmp(words[0], parts[part].prefix, length) == 0)
+            return call_read(reader, words[0] + length, words + 1, count - 1, (enum part)part);
+    }
     return mistake(reader,
                    "there is no figure \"%s\"; want one of those that profiles/h200.profile has",
                    words[0]);
@@ -293,10 +304,10 @@ static enum base_status complete(struct reader *reader) {
         if (reader->figure_lines[i] == 0)
             return base_status_set(BASE_FORMAT, "%s: no line gives %s", reader->path,
                                    figures[i].name);
-    if (reader->call_lines[SIM_CALL_KIND_COUNT] == 0)
+    if (reader->call_lines[PART_CALL][SIM_CALL_KIND_COUNT] == 0)
         return base_status_set(BASE_FORMAT, "%s: no line gives call.other", reader->path);
     for (int call = 0; call < SIM_CALL_KIND_COUNT; ++call)
-        for (int level = 0; reader->call_lines[call] == 0 && level < SIM__LEVEL_COUNT; ++level)
+        for (int level = 0; reader->call_lines[PART_CALL][call] == 0 && level < SIM__LEVEL_COUNT; ++level)
             reader->profile->costs[level].call_ns[call] =
                 reader->profile->costs[level].call_ns[SIM_CALL_KIND_COUNT];
     return BASE_OK;

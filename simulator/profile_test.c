@@ -49,7 +49,8 @@ static const char round_figures[] = //
     "host_to_device_bandwidth 10 20 40 GB/s | test\n"
     "device_to_host_bandwidth 10 20 40 GB/s | test\n"
     "pageable_bandwidth 5 GB/s | test\n"
-    "peer_bandwidth 100 GB/s | test";
+    "peer_bandwidth 100 GB/s | test\n"
+    "graph_node_gap 0 ns | test";
 
 static char path[512];
 

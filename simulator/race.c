@@ -1,6 +1,7 @@
 // The race checker starts and stops; what it is told.
 #include "simulator/race.h"
 
+#include "simulator/order.h"
 #include "simulator/race_report.h"
 
 #include <stdlib.h>
@@ -27,9 +28,11 @@ void sim__race_host(const void *pointer, size_t size, size_t rows, size_t pitch,
     (void)mode;
 }
 
-void sim__race_alloc(uint64_t start, uint64_t size, const struct sim__stream *stream) {
+void sim__race_alloc(uint64_t start, uint64_t size, bool written,
+                     const struct sim__stream *stream) {
     (void)start;
     (void)size;
+    (void)written;
     (void)stream;
 }
 
@@ -40,6 +43,11 @@ void sim__race_free(uint64_t start, uint64_t size, const struct sim__stream *str
 }
 
 void sim__race_unmap(uint64_t start, uint64_t size) {
+    (void)start;
+    (void)size;
+}
+
+void sim__race_unregister(uint64_t start, uint64_t size) {
     (void)start;
     (void)size;
 }
@@ -77,18 +85,36 @@ void sim__race_reset(void) {}
 
 // --- What the program tells ---
 
+enum base_status sim__race_start(const struct sim_race_options *options) {
+    sim__race_stop();
+    const enum base_status status = sim__race_report_start(options);
+    if (status != BASE_OK)
+        return status;
+    sim__race_log_reset();
+    sim__order_check_begin();
+    sim__race_on = true;
+    return BASE_OK;
+}
+
+void sim__race_stop(void) {
+    if (!sim__race_on)
+        return;
+    sim__race_on = false;
+    sim__order_check_end();
+    sim__race_report_stop();
+}
+
 enum base_status sim_race_start(const struct sim_race_options *options) {
     base_mutex_lock(&sim__state.lock);
     sim__start_locked();
-    sim__race_on = true;
-    (void)options;
+    const enum base_status status = sim__race_start(options);
     base_mutex_unlock(&sim__state.lock);
-    return BASE_OK;
+    return status;
 }
 
 void sim_race_stop(void) {
     base_mutex_lock(&sim__state.lock);
-    sim__race_on = false;
+    sim__race_stop();
     base_mutex_unlock(&sim__state.lock);
 }
 

@@ -21,6 +21,10 @@ struct sim__exec; // graph.h
 extern bool sim__race_on;
 static inline bool sim__race_is_on(void) { return __builtin_expect(sim__race_on, 0); }
 
+// sim_race_start and sim_race_stop, which take the lock; also before the machine starts.
+enum base_status sim__race_start(const struct sim_race_options *options) BASE_MUST_USE;
+void sim__race_stop(void);
+
 // What follows is called while the checker is on.
 
 // OPERATION was submitted at POSITION, behind all that the order (order.h) knows of its stream by
@@ -30,11 +34,14 @@ void sim__race_submitted(struct sim__position position, const struct sim__operat
 void sim__race_host(const void *pointer, size_t size, size_t rows, size_t pitch,
                     enum sim_access_mode mode);
 // Memory of the device or page-locked memory begins and ends: in host order, or (STREAM not NULL)
-// in stream order at the stream's last operation.
-void sim__race_alloc(uint64_t start, uint64_t size, const struct sim__stream *stream);
+// in stream order at the stream's last operation. WRITTEN: somebody wrote it before.
+void sim__race_alloc(uint64_t start, uint64_t size, bool written,
+                     const struct sim__stream *stream);
 void sim__race_free(uint64_t start, uint64_t size, const struct sim__stream *stream);
-// Mapped again elsewhere, or unmapped: addresses without memory.
+// These are addresses without memory from now on: unmapped, given back by a pool, reset.
 void sim__race_unmap(uint64_t start, uint64_t size);
+// The program's own memory is not page-locked any more.
+void sim__race_unregister(uint64_t start, uint64_t size);
 
 // What the checker keeps of a graph's node: accesses with their blocks, where it was called from,
 // its label. Counted references. GRAPH: the number of the graph that is captured, else 0.

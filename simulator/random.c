@@ -289,6 +289,10 @@ static void poll(struct sim__position position) {
 
 static bool doubt(void) { return base_random_chance(&state.random, DOUBT_CHANCE); }
 
+static uint32_t choose(uint32_t count) {
+    return (uint32_t)base_random_below(&state.random, count);
+}
+
 const struct sim__schedule sim__schedule_random = {
     .name = "random",
     .doubts = true,
@@ -300,4 +304,5 @@ const struct sim__schedule sim__schedule_random = {
     .force = force,
     .poll = poll,
     .doubt = doubt,
+    .choose = choose,
 };

@@ -2,8 +2,8 @@
 // holds. Pending work is done first: nobody could say what became of it. Memory of pools stays, as
 // on a GPU, and so does an error that the device will not recover from.
 #include "simulator/call.h"
+#include "simulator/capture.h"
 #include "simulator/driver.h"
-#include "simulator/engine.h"
 #include "simulator/memory.h"
 #include "simulator/order.h"
 #include "simulator/pool.h"
@@ -12,8 +12,10 @@
 static void events_reset(const struct sim__device *device) {
     for (uint32_t i = 0; i < sim__state.events.slot_count; ++i) {
         struct sim__event *event = sim__handle_slot_at(&sim__state.events, i);
-        if (event->slot.handle != 0 && event->device == device->index)
-            sim__handle_give(&sim__state.events, event);
+        if (event->slot.handle == 0 || event->device != device->index)
+            continue;
+        sim__event_uncapture(event);
+        sim__handle_give(&sim__state.events, event);
     }
 }
 
@@ -21,8 +23,9 @@ cudaError_t cudaDeviceReset(void) {
     cudaError_t error = sim__call_begin(SIM_CALL_DEVICE_SYNCHRONIZE);
     if (error == cudaSuccess) {
         struct sim__device *device = sim__device_current();
+        struct sim__order_point point = sim__order_of_device(device);
         sim__engine_force_device(device);
-        sim__order_observe_device(device);
+        sim__order_observe(&point);
         sim__pools_release();
         sim__streams_reset(device);
         events_reset(device);

@@ -3,6 +3,7 @@
 
 #include "simulator/call.h"
 #include "simulator/engine.h"
+#include "simulator/replay.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -38,12 +39,16 @@ static enum base_status parse(const char *text, const struct sim__schedule **sch
 }
 
 // The streams' state is the former schedule's.
+static void stream_reset(struct sim__stream *stream) {
+    stream->schedule = (struct sim__stream_schedule){.end_ns = sim__state.now_ns};
+    sim__observe_reset(stream);
+}
+
 static void streams_reset(void) {
-    for (uint32_t i = 0; i < sim__state.streams.slot_count; ++i) {
-        struct sim__stream *stream = sim__handle_slot_at(&sim__state.streams, i);
-        stream->schedule = (struct sim__stream_schedule){.end_ns = sim__state.now_ns};
-        sim__observe_reset(stream);
-    }
+    for (uint32_t i = 0; i < sim__state.streams.slot_count; ++i)
+        stream_reset(sim__handle_slot_at(&sim__state.streams, i));
+    for (uint32_t i = 0; i < sim__lane_count; ++i)
+        stream_reset(sim__lane_at(i));
 }
 
 enum base_status sim__schedule_choose(const char *text) {

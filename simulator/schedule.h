@@ -36,6 +36,9 @@ struct sim__schedule {
     void (*learned)(struct sim__position position);
     // Whether a query of complete work whose completion the host does not know says "not ready".
     bool (*doubt)(void);
+    // Which of COUNT, all equal in order, is to run next where the schedule is not asked to run it.
+    // NULL: the first.
+    uint32_t (*choose)(uint32_t count);
 };
 
 extern const struct sim__schedule sim__schedule_eager;

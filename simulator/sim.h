@@ -93,7 +93,8 @@ uint64_t sim_used_bytes(int device);
 void sim_stream_hold(cudaStream_t stream, bool held);
 // Runs the first COUNT pending operations of a stream, held or not; returns how many ran: fewer if
 // there are no more, or the next one waits for an operation of another held stream. An event record
-// is one operation; so is a wait, unless nothing comes of it: its event is complete, say.
+// is one operation; so is a wait, unless nothing comes of it: its event is complete, say; and so is
+// the launch of a graph, with all its nodes.
 uint64_t sim_stream_run(cudaStream_t stream, uint64_t count);
 // How many operations of the stream are pending.
 uint64_t sim_stream_pending(cudaStream_t stream);
@@ -213,6 +214,11 @@ enum sim_call {
     SIM_CALL_MEM_EXPORT,
     SIM_CALL_MEM_IMPORT,
     SIM_CALL_STREAM_WRITE_VALUE,
+    SIM_CALL_STREAM_BEGIN_CAPTURE,
+    SIM_CALL_STREAM_END_CAPTURE,
+    SIM_CALL_GRAPH_INSTANTIATE,
+    SIM_CALL_GRAPH_UPLOAD,
+    SIM_CALL_GRAPH_LAUNCH,
     SIM_CALL_KIND_COUNT,
 };
 

@@ -14,7 +14,10 @@
 
 #include <stdatomic.h>
 
-struct sim__operation; // engine.h
+struct sim__operation;     // engine.h
+struct sim__launch;        // replay.h
+struct sim__capture_part;  // capture.h
+struct sim__event_capture; // capture.h
 
 // A point in a stream: complete when all of the stream's operations up to this sequence number are.
 // Streams never restart their numbers, so a position stays meaningful when its stream is long gone.
@@ -69,6 +72,7 @@ struct sim__stream {
     bool destroyed; // by the program, while work was pending
     bool blocked;   // its first operation waits for one of another stream
     bool running;   // a thread runs its first operation without the lock
+    struct sim__capture_part *capture; // its part in a capture; NULL: it does not capture
 
     // Operations are numbered from 1. Pending ones, completed + 1 to submitted, stand in a ring.
     uint64_t submitted;
@@ -76,8 +80,12 @@ struct sim__stream {
     struct sim__operation *ring;
     uint64_t ring_size; // a power of two, or 0
 
+    struct sim__launch *launch; // of a lane: whose nodes it runs now; of the program's streams NULL
+    uint32_t lane;              // which of that launch's, from 0
+
     uint64_t legacy_seen; // the legacy stream's operation that this stream waited for last
     uint64_t fence_seen;  // the number of the device's fence that this stream waited for last
+    uint32_t order_column; // order.h, if that column is this stream's
     struct sim__stream *next_waiter;      // among the streams blocked by one operation
     struct sim__link pending;             // among the device's streams with pending work
     struct sim__link unseen;              // see struct sim__device
@@ -92,6 +100,7 @@ struct sim__event {
     bool recorded;
     struct sim__position position; // what it covers
     uint64_t time_ns;              // virtual time at which the position was reached
+    struct sim__event_capture *captured; // recorded in a capture (capture.h); else NULL
 };
 
 struct sim__device {
@@ -161,12 +170,13 @@ extern struct sim__state sim__state;
 
 // How many contexts a thread can have pushed.
 #define SIM__CONTEXT_STACK 32
-// How many callers of a call are kept in checked mode.
+// How many callers of a call are kept in checked mode and while races are looked for.
 #define SIM__CALLERS 5
 
 // What belongs to a host thread. It starts anew when the devices do.
 struct sim__thread {
     uint64_t epoch;
+    uint64_t number; // from 1, unique in the process
     int device;
     cudaError_t last_error;
     enum cudaStreamCaptureMode capture_mode;
@@ -179,8 +189,8 @@ struct sim__thread {
     int8_t contexts[SIM__CONTEXT_STACK];    // below the current one; their devices, or -1
     bool is_explained;                      // checked mode: why the call fails was said, or is
                                             // no mistake of the program's
-    enum sim_call call;                     // checked mode: the call that it is in
-    const void *callers[SIM__CALLERS];      // and who called it, and that, as addresses of code
+    enum sim_call call;                     // as the callers: the call that it is in
+    const void *callers[SIM__CALLERS];      // who called it, and that, as addresses of code
     uint64_t streams[SIM_DEVICE_COUNT_MAX]; // handles of its per-thread default streams, 0 before
                                             // the first use
 };

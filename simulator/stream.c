@@ -3,11 +3,12 @@
 #include "simulator/stream.h"
 
 #include "simulator/call.h"
+#include "simulator/capture.h"
 #include "simulator/checked.h"
-#include "simulator/engine.h"
 #include "simulator/plant.h"
 #include "simulator/order.h"
 #include "simulator/pool.h"
+#include "simulator/reading.h"
 
 #include <stdlib.h>
 
@@ -53,6 +54,7 @@ void sim__streams_clear(void) {
 }
 
 static void stream_end(struct sim__stream *stream) {
+    sim__capture_stream_ends(stream);
     stream->destroyed = true;
     if (!sim__stream_pending(stream)) {
         free(stream->ring);
@@ -121,6 +123,11 @@ static cudaError_t create_locked(cudaStream_t *handle, unsigned int flags, int p
         priority = priority < PRIORITY_GREATEST ? PRIORITY_GREATEST : priority;
         priority = priority > PRIORITY_LEAST ? PRIORITY_LEAST : priority;
     }
+    if (!sim__reading_other[SIM__READING_STREAM_CREATE]) {
+        const cudaError_t error = sim__capture_unsafe();
+        if (error != cudaSuccess)
+            return error;
+    }
     if (sim__planted(SIM__PLANT_NONBLOCKING))
         flags = cudaStreamDefault;
     struct sim__stream *stream = stream_take(sim__device_current()->index, flags, priority);
@@ -145,11 +152,14 @@ static cudaError_t destroy_locked(cudaStream_t handle) {
 static cudaError_t synchronize_locked(cudaStream_t handle) {
     struct sim__stream *stream;
     cudaError_t error = sim__stream_resolve(handle, &stream);
+    if (error == cudaSuccess)
+        error = sim__capture_stream_waited(stream);
     if (error != cudaSuccess)
         return error;
     const struct sim__device *device = &sim__state.devices[stream->device];
+    struct sim__order_point point = sim__order_of_stream(stream);
     sim__engine_force_stream(stream);
-    sim__order_observe_stream(stream);
+    sim__order_observe(&point);
     sim__pools_release();
     return device->sticky_error;
 }
@@ -157,11 +167,16 @@ static cudaError_t synchronize_locked(cudaStream_t handle) {
 static cudaError_t query_locked(cudaStream_t handle) {
     struct sim__stream *stream;
     cudaError_t error = sim__stream_resolve(handle, &stream);
+    if (error == cudaSuccess)
+        error = sim__capture_stream_waited(stream);
     if (error != cudaSuccess)
         return error;
-    if (!sim__engine_query_stream(stream))
+    struct sim__order_point point = sim__order_of_stream(stream);
+    if (!sim__engine_query_stream(stream)) {
+        sim__order_release(&point);
         return cudaErrorNotReady;
-    sim__order_observe_stream(stream);
+    }
+    sim__order_observe(&point);
     return cudaSuccess;
 }
 
@@ -230,27 +245,6 @@ cudaError_t cudaStreamGetDevice(cudaStream_t handle, int *device) {
     return sim__call_end(SIM__CALL_OTHER, error);
 }
 
-cudaError_t cudaStreamIsCapturing(cudaStream_t handle, enum cudaStreamCaptureStatus *status) {
-    struct sim__stream *stream;
-    cudaError_t error = sim__call_begin(SIM__CALL_OTHER);
-    if (error == cudaSuccess && (error = resolve_for(status, handle, &stream)) == cudaSuccess)
-        *status = cudaStreamCaptureStatusNone;
-    return sim__call_end(SIM__CALL_OTHER, error);
-}
-
-cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) {
-    cudaError_t error = sim__call_begin(SIM__CALL_OTHER);
-    if (error == cudaSuccess && (mode == NULL || (unsigned)*mode > cudaStreamCaptureModeRelaxed))
-        error = cudaErrorInvalidValue;
-    if (error == cudaSuccess) {
-        struct sim__thread *thread = sim__thread();
-        const enum cudaStreamCaptureMode former = thread->capture_mode;
-        thread->capture_mode = *mode;
-        *mode = former;
-    }
-    return sim__call_end(SIM__CALL_OTHER, error);
-}
-
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least_priority, int *greatest_priority) {
     cudaError_t error = sim__call_begin(SIM__CALL_OTHER);
     if (error == cudaSuccess) {
@@ -288,7 +282,7 @@ uint64_t sim_stream_run(cudaStream_t handle, uint64_t count) {
 uint64_t sim_stream_pending(cudaStream_t handle) {
     base_mutex_lock(&sim__state.lock);
     const struct sim__stream *stream = stream_checked(handle);
-    const uint64_t pending = stream->submitted - stream->completed;
+    const uint64_t pending = sim__engine_pending(stream);
     base_mutex_unlock(&sim__state.lock);
     return pending;
 }

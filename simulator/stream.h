@@ -1,4 +1,4 @@
-// Streams as the program names them: handles, default streams, threads' own streams.
+// Streams and events as the program names them: handles, default streams, threads' own streams.
 // All functions need the simulator's lock.
 #ifndef TIDEMARK_SIMULATOR_STREAM_H
 #define TIDEMARK_SIMULATOR_STREAM_H
@@ -9,6 +9,8 @@
 // thread's own. cudaErrorContextIsDestroyed if it was destroyed, cudaErrorInvalidResourceHandle if
 // it never was one.
 cudaError_t sim__stream_resolve(cudaStream_t handle, struct sim__stream **stream);
+// Likewise for events, which have no default ones.
+cudaError_t sim__event_resolve(cudaEvent_t handle, struct sim__event **event);
 // Makes the legacy default stream of DEVICE.
 void sim__stream_start_device(struct sim__device *device);
 // The stream of DEVICE for work that belongs to no stream of the program.

@@ -157,19 +157,37 @@ static void start(struct sim__stream *stream, uint64_t start_ns, struct sim__bou
     heap_add(&running, stream);
 }
 
+// What lies between what an operation waited for and its start. A launch of a graph has it before
+// each of its nodes that does something, and not at its own ends.
+static uint64_t gap_of(enum sim__level level, const struct sim__stream *stream,
+                       const struct sim__operation *operation) {
+    switch (operation->kind) {
+    case SIM__OPERATION_LAUNCH_BEGIN:
+    case SIM__OPERATION_LAUNCH_END: return 0;
+    case SIM__OPERATION_INTERNAL:
+        return stream->launch != NULL ? 0 : sim__costs[level].operation_gap_ns;
+    default:
+        return stream->launch != NULL ? sim__costs[level].graph_node_gap_ns
+                                      : sim__costs[level].operation_gap_ns;
+    }
+}
+
 // When an operation is ready that was submitted at EARLIEST and that nothing keeps since EVENT.
-static uint64_t ready_at(enum sim__level level, uint64_t earliest, uint64_t event) {
+static uint64_t ready_at(enum sim__level level, const struct sim__stream *stream,
+                         const struct sim__operation *operation, uint64_t earliest,
+                         uint64_t event) {
     return latest(earliest + sim__costs[level].launch_latency_ns,
-                  latest(event, earliest) + sim__costs[level].operation_gap_ns);
+                  latest(event, earliest) + gap_of(level, stream, operation));
 }
 
 static void offer(struct sim__stream *stream) {
     const struct sim__operation *first = sim__engine_first(stream);
     const struct sim__bounds earliest = first->earliest_bounds;
-    stream->schedule.ready_ns = ready_at(SIM__TYPICAL, first->earliest_ns, event_ns);
+    stream->schedule.ready_ns =
+        ready_at(SIM__TYPICAL, stream, first, first->earliest_ns, event_ns);
     stream->schedule.ready_bounds = (struct sim__bounds){
-        ready_at(SIM__LOW, earliest.low_ns, event_bounds.low_ns),
-        ready_at(SIM__HIGH, earliest.high_ns, event_bounds.high_ns),
+        ready_at(SIM__LOW, stream, first, earliest.low_ns, event_bounds.low_ns),
+        ready_at(SIM__HIGH, stream, first, earliest.high_ns, event_bounds.high_ns),
     };
     stream->schedule.resource = (uint8_t)resource_of(first);
     stream->schedule.started = false;

@@ -10,6 +10,8 @@
 #define HOST_PROCESS 1
 #define DEVICE_PROCESS(device) ((device) + 2)
 
+#define ROWS_OF_STREAM 4096 // lanes and the stream itself, for the order of rows
+
 #define US(ns) ((double)(ns) / 1000)
 
 static void string_write(FILE *file, const char *text) {
@@ -58,9 +60,21 @@ void sim__timeline_thread(FILE *file, int thread) {
     name_write(file, "thread_name", HOST_PROCESS, (uint64_t)thread, "thread %d", thread);
 }
 
-void sim__timeline_stream(FILE *file, const struct sim__mark *mark) {
-    name_write(file, "thread_name", DEVICE_PROCESS(mark->device), mark->stream, "%sstream %llu",
-               mark->legacy ? "legacy " : "", (unsigned long long)mark->stream);
+void sim__timeline_stream(FILE *file, const struct sim__mark *mark, bool sorted) {
+    char lane[64] = "";
+    if (mark->lane > 0)
+        snprintf(lane, sizeof lane, ", graph %llu, lane %u", (unsigned long long)mark->graph,
+                 mark->lane);
+    name_write(file, "thread_name", DEVICE_PROCESS(mark->device), mark->row, "%sstream %llu%s",
+               mark->legacy ? "legacy " : "", (unsigned long long)mark->stream, lane);
+    if (sorted)
+        fprintf(file,
+                ",\n{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":%d,\"tid\":%llu,"
+                "\"args\":{\"sort_index\":%llu}}",
+                DEVICE_PROCESS(mark->device), (unsigned long long)mark->row,
+                (unsigned long long)(mark->stream * ROWS_OF_STREAM +
+                                     (mark->lane > 0 ? mark->row - SIM__TIMELINE_LANE_FIRST + 1
+                                                     : 0)));
 }
 
 static void slice_write(FILE *file, const char *name, int process, uint64_t row, uint64_t start_ns,
@@ -84,8 +98,12 @@ void sim__timeline_call(FILE *file, const struct sim__transcript_call *call, int
 
 void sim__timeline_operation(FILE *file, const struct sim__mark *mark, uint64_t end_ns,
                              const char *what) {
-    slice_write(file, what, DEVICE_PROCESS(mark->device), mark->stream, mark->start_ns, end_ns);
-    fprintf(file, ",\"args\":{\"operation\":%llu}}", (unsigned long long)mark->sequence);
+    slice_write(file, what, DEVICE_PROCESS(mark->device), mark->row, mark->start_ns, end_ns);
+    if (mark->lane > 0)
+        fprintf(file, ",\"args\":{\"graph\":%llu,\"node\":%llu}}", (unsigned long long)mark->graph,
+                (unsigned long long)mark->node);
+    else
+        fprintf(file, ",\"args\":{\"operation\":%llu}}", (unsigned long long)mark->sequence);
 }
 
 static void arrow_end_write(FILE *file, const char *phase, uint64_t number,
@@ -94,7 +112,7 @@ static void arrow_end_write(FILE *file, const char *phase, uint64_t number,
             ",\n{%s,\"id\":%llu,\"name\":\"waits\",\"cat\":\"order\",\"pid\":%d,\"tid\":%llu,"
             "\"ts\":%.3f}",
             phase, (unsigned long long)number, DEVICE_PROCESS(mark->device),
-            (unsigned long long)mark->stream, US(mark->start_ns));
+            (unsigned long long)mark->row, US(mark->start_ns));
 }
 
 void sim__timeline_arrow(FILE *file, uint64_t number, const struct sim__mark *from,

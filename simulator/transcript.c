@@ -7,7 +7,9 @@
 
 #include "base/address_map.h"
 #include "base/file.h"
+#include "simulator/graph.h"
 #include "simulator/profile.h"
+#include "simulator/replay.h"
 #include "simulator/schedule.h"
 
 #include <pthread.h>
@@ -33,9 +35,13 @@ static uint64_t used_bytes[SIM_DEVICE_COUNT_MAX]; // as last written
 static struct base_address_map mark_indices;
 static struct sim__mark *marks;
 static size_t mark_count, mark_size;
-// Streams that ran something, by number: the rows that need a name at the end.
+// Streams that ran something, by number: the rows that need a name at the end. Lanes of launches
+// have rows of their own behind these, found by stream, graph and lane.
 static struct sim__mark *rows;
 static uint64_t row_count;
+static struct base_address_map lane_rows;
+static struct sim__mark *lanes;
+static uint64_t lane_count, lane_size;
 
 static int thread_count;
 static _Thread_local int thread_number; // from 1
@@ -79,8 +85,10 @@ static void marks_clear(void) {
     base_address_map_deinit(&mark_indices);
     free(marks);
     free(rows);
-    marks = rows = NULL;
-    mark_count = mark_size = row_count = 0;
+    free(lanes);
+    base_address_map_deinit(&lane_rows);
+    marks = rows = lanes = NULL;
+    mark_count = mark_size = row_count = lane_count = lane_size = 0;
 }
 
 static void head_write(void) {
@@ -122,7 +130,9 @@ static enum base_status file_close(void) {
             sim__timeline_thread(file.stream, thread);
         for (uint64_t i = 0; i < row_count; ++i)
             if (rows[i].stream > 0)
-                sim__timeline_stream(file.stream, &rows[i]);
+                sim__timeline_stream(file.stream, &rows[i], lane_count > 0);
+        for (uint64_t i = 0; i < lane_count; ++i)
+            sim__timeline_stream(file.stream, &lanes[i], true);
         sim__timeline_end(file.stream);
     }
     const struct base_thread_hooks *hooks = hooks_suspend();
@@ -206,14 +216,30 @@ static uint64_t mark_key(struct sim__position position) {
     return (uint64_t)position.stream->slot.index << 40 | position.sequence;
 }
 
-static struct sim__mark mark_of(struct sim__position position, uint64_t start_ns) {
-    return (struct sim__mark){
-        .device = position.stream->device,
-        .stream = position.stream->number,
-        .legacy = position.stream->legacy,
+// An operation of a lane is pending, or has just run: its launch and what it is in it are known.
+static struct sim__mark mark_of(struct sim__position position, const struct sim__operation *operation,
+                                uint64_t start_ns) {
+    const struct sim__stream *stream = position.stream;
+    struct sim__mark mark = {
+        .device = stream->device,
+        .stream = stream->number,
+        .legacy = stream->legacy,
         .sequence = position.sequence,
         .start_ns = start_ns,
+        .row = stream->number,
     };
+    if (stream->launch != NULL) {
+        mark.stream = stream->launch->stream;
+        mark.legacy = stream->launch->legacy;
+        mark.graph = stream->launch->graph;
+        mark.lane = stream->lane + 1;
+        mark.node = stream->launch->exec->nodes[operation->node].number;
+    }
+    return mark;
+}
+
+static const struct sim__operation *pending_at(struct sim__position position) {
+    return &position.stream->ring[position.sequence & (position.stream->ring_size - 1)];
 }
 
 static struct sim__mark *mark_find(struct sim__position position) {
@@ -234,7 +260,7 @@ static void mark_add(struct sim__position position) {
         mark_size = size;
     }
     if (base_address_map_set(&mark_indices, mark_key(position), mark_count) == BASE_OK)
-        marks[mark_count++] = mark_of(position, 0);
+        marks[mark_count++] = mark_of(position, pending_at(position), 0);
 }
 
 // --- Operations ---
@@ -253,8 +279,15 @@ static const struct sim__position *waits_of(const struct sim__operation *operati
 }
 
 static void mark_name(struct sim__text *text, const struct sim__mark *mark) {
-    sim__text_add(text, "%s %llu #%llu", mark->legacy ? "legacy stream" : "stream",
-                  (unsigned long long)mark->stream, (unsigned long long)mark->sequence);
+    sim__text_add(text, "%s %llu", mark->legacy ? "legacy stream" : "stream",
+                  (unsigned long long)mark->stream);
+    if (mark->lane == 0)
+        sim__text_add(text, " #%llu", (unsigned long long)mark->sequence);
+    else if (mark->node > 0)
+        sim__text_add(text, " graph %llu node %llu", (unsigned long long)mark->graph,
+                      (unsigned long long)mark->node);
+    else // no node of the program's: it ends those of a child graph
+        sim__text_add(text, " graph %llu", (unsigned long long)mark->graph);
 }
 
 static void time_add(struct sim__text *text, uint64_t ns) {
@@ -295,10 +328,38 @@ static void row_add(const struct sim__mark *mark) {
     rows[mark->stream] = *mark;
 }
 
+// Beyond these numbers of streams, rows may be mistaken.
+static uint64_t lane_key(const struct sim__mark *mark) {
+    return mark->stream << 40 | (mark->graph << 16 & 0xffffff0000) | (mark->lane & 0xffff);
+}
+
+// Without memory for it the lane stands in its stream's row.
+static void lane_row_find(struct sim__mark *mark) {
+    mark->row = mark->stream;
+    uint64_t index;
+    if (base_address_map_get(&lane_rows, lane_key(mark), &index)) {
+        mark->row = SIM__TIMELINE_LANE_FIRST + index;
+        return;
+    }
+    if (lane_count == lane_size) {
+        const uint64_t size = lane_size == 0 ? 64 : 2 * lane_size;
+        struct sim__mark *grown = realloc(lanes, size * sizeof *grown);
+        if (grown == NULL)
+            return;
+        lanes = grown;
+        lane_size = size;
+    }
+    if (base_address_map_set(&lane_rows, lane_key(mark), lane_count) == BASE_OK) {
+        mark->row = SIM__TIMELINE_LANE_FIRST + lane_count;
+        lanes[lane_count++] = *mark;
+    }
+}
+
 static void operation_timeline(const struct sim__mark *mark,
                                const struct sim__operation *operation, uint64_t end_ns) {
     struct sim__text what = {NULL, 0, 0};
-    row_add(mark);
+    if (mark->lane == 0)
+        row_add(mark);
     sim__value_operation(&what, operation);
     sim__timeline_operation(file.stream, mark, end_ns, what.bytes);
     sim__text_deinit(&what);
@@ -314,7 +375,9 @@ static void operation_timeline(const struct sim__mark *mark,
 static void operation_completed(struct sim__position position,
                                 const struct sim__operation *operation, uint64_t start_ns,
                                 uint64_t end_ns) {
-    const struct sim__mark mark = mark_of(position, start_ns);
+    struct sim__mark mark = mark_of(position, operation, start_ns);
+    if (mark.lane > 0 && is_timeline)
+        lane_row_find(&mark);
     struct sim__mark *kept = mark_find(position);
     if (kept != NULL)
         *kept = mark;

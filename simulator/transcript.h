@@ -76,30 +76,43 @@ void sim__value_real(struct sim__text *text, const char *name, double value);
 void sim__value_text(struct sim__text *text, const char *name, const char *value);
 void sim__value_stream(struct sim__text *text, const char *name, const void *stream);
 void sim__value_event(struct sim__text *text, const char *name, const void *event);
+void sim__value_graph(struct sim__text *text, const char *name, const void *graph);
+void sim__value_exec(struct sim__text *text, const char *name, const void *exec);
+// As "2.5": the fifth node of graph 2.
+void sim__value_node(struct sim__text *text, const char *name, const void *node);
+void sim__value_object(struct sim__text *text, const char *name, const void *object);
 void sim__value_address(struct sim__text *text, const char *name, uint64_t address);
 void sim__value_kind(struct sim__text *text, const char *name, enum cudaMemcpyKind kind);
 void sim__value_kernel(struct sim__text *text, const char *name, const struct sim_kernel *kernel);
 
-// The machine starts: streams and events count from 1, host addresses are named anew.
+// The machine starts: streams, events and graphs count from 1, host addresses are named anew.
 void sim__values_reset(void);
 // "kernel scale", "copy of 4096 bytes to the device": what OPERATION is.
 void sim__value_operation(struct sim__text *text, const struct sim__operation *operation);
 
 // --- timeline.c. Times are virtual, in ns. ---
 
-// Where an operation stands in the timeline: a row, and the place in it.
+// Where an operation stands in the timeline: a row, and the place in it. A graph's node is in a lane
+// of a launch: the graph's number, that of the lane from 1, and the node's in its graph; else 0.
 struct sim__mark {
     int device;
-    uint64_t stream; // its number
+    uint64_t stream; // its number; of a node: where it was launched
     bool legacy;
     uint64_t sequence;
     uint64_t start_ns;
+    uint64_t graph, node;
+    uint32_t lane;
+    uint64_t row;
 };
+
+// Rows of lanes have numbers from here on.
+#define SIM__TIMELINE_LANE_FIRST 1000000
 
 void sim__timeline_begin(FILE *file);
 void sim__timeline_end(FILE *file);
 void sim__timeline_thread(FILE *file, int thread);
-void sim__timeline_stream(FILE *file, const struct sim__mark *mark);
+// SORTED: rows stand in the order of streams, lanes behind their stream.
+void sim__timeline_stream(FILE *file, const struct sim__mark *mark, bool sorted);
 void sim__timeline_call(FILE *file, const struct sim__transcript_call *call, int thread);
 void sim__timeline_operation(FILE *file, const struct sim__mark *mark, uint64_t end_ns,
                              const char *what);

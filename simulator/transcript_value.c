@@ -4,6 +4,9 @@
 #include "simulator/transcript.h"
 
 #include "base/address_map.h"
+#include "simulator/graph.h"
+#include "simulator/replay.h"
+#include "simulator/user_object.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,7 +15,8 @@
 #define TEXT_SIZE_FIRST 256
 
 // Handles of before the machine's start have lower serials.
-static uint64_t stream_serial_start, event_serial_start;
+static uint64_t stream_serial_start, event_serial_start, graph_serial_start, exec_serial_start,
+    object_serial_start;
 static struct base_address_map host_addresses;
 
 // --- Text ---
@@ -104,6 +108,41 @@ void sim__value_event(struct sim__text *text, const char *name, const void *even
         handle_add(text, &sim__state.events, event, event_serial_start);
 }
 
+static void graph_handle_value(struct sim__text *text, const char *name,
+                               const struct sim__handle_table *table, const void *handle,
+                               uint64_t serial_start) {
+    name_add(text, name);
+    if (handle == NULL)
+        sim__text_add(text, "NULL");
+    else
+        handle_add(text, table, handle, serial_start);
+}
+
+void sim__value_graph(struct sim__text *text, const char *name, const void *graph) {
+    graph_handle_value(text, name, &sim__graphs, graph, graph_serial_start);
+}
+
+void sim__value_exec(struct sim__text *text, const char *name, const void *exec) {
+    graph_handle_value(text, name, &sim__execs, exec, exec_serial_start);
+}
+
+void sim__value_object(struct sim__text *text, const char *name, const void *object) {
+    graph_handle_value(text, name, &sim__user_objects, object, object_serial_start);
+}
+
+void sim__value_node(struct sim__text *text, const char *name, const void *handle) {
+    const struct sim__node *node =
+        sim__handle_find(&sim__nodes, (uint64_t)(uintptr_t)handle);
+    name_add(text, name);
+    if (node != NULL)
+        sim__text_add(text, "%llu.%llu", (unsigned long long)node->graph->number,
+                      (unsigned long long)node->number);
+    else if (handle == NULL)
+        sim__text_add(text, "NULL");
+    else
+        sim__text_add(text, "0x%llx", (unsigned long long)(uintptr_t)handle);
+}
+
 static const struct sim__device *device_of(uint64_t address) {
     for (int i = 0; i < sim__state.options.device_count; ++i) {
         const struct sim__device *device = &sim__state.devices[i];
@@ -170,6 +209,9 @@ void sim__value_kernel(struct sim__text *text, const char *name, const struct si
 void sim__values_reset(void) {
     stream_serial_start = sim__state.streams.serial;
     event_serial_start = sim__state.events.serial;
+    graph_serial_start = sim__graphs.serial;
+    exec_serial_start = sim__execs.serial;
+    object_serial_start = sim__user_objects.serial;
     base_address_map_deinit(&host_addresses);
 }
 
@@ -202,6 +244,13 @@ void sim__value_operation(struct sim__text *text, const struct sim__operation *o
         break;
     case SIM__OPERATION_HOST_FUNCTION: sim__text_add(text, "host function"); break;
     case SIM__OPERATION_VALUE: sim__text_add(text, "write value"); break;
+    case SIM__OPERATION_LAUNCH_BEGIN:
+        sim__text_add(text, "launch of graph %llu begins",
+                      (unsigned long long)operation->launch->graph);
+        break;
+    case SIM__OPERATION_LAUNCH_END:
+        sim__text_add(text, "launch of graph %llu", (unsigned long long)operation->launch->graph);
+        break;
     case SIM__OPERATION_INTERNAL: sim__text_add(text, "%s", operation->internal.name); break;
     }
 }

@@ -19,6 +19,7 @@ struct object {
 
 struct sim__graph_objects {
     struct base_address_map references; // by handles of objects
+    struct sim__graph_objects *next;    // retired with these
 };
 
 struct death {
@@ -27,12 +28,12 @@ struct death {
     struct death *next;
 };
 
-static struct sim__handle_table table = {.tag = OBJECT_TAG, .slot_size = sizeof(struct object)};
+struct sim__handle_table sim__user_objects = {.tag = OBJECT_TAG, .slot_size = sizeof(struct object)};
 static struct death *deaths, **deaths_end = &deaths;
 bool sim__user_objects_dead;
 
 static cudaError_t resolve(cudaUserObject_t handle, struct object **object) {
-    *object = sim__handle_find(&table, (uint64_t)(uintptr_t)handle);
+    *object = sim__handle_find(&sim__user_objects, (uint64_t)(uintptr_t)handle);
     return *object != NULL ? cudaSuccess : cudaErrorInvalidValue;
 }
 
@@ -48,7 +49,7 @@ static void give_up(struct object *object, uint64_t count) {
     *deaths_end = death;
     deaths_end = &death->next;
     sim__user_objects_dead = true;
-    sim__handle_give(&table, object);
+    sim__handle_give(&sim__user_objects, object);
 }
 
 void sim__user_objects_finish(void) {
@@ -70,7 +71,7 @@ void sim__user_objects_finish(void) {
 }
 
 void sim__user_objects_clear(void) {
-    sim__handle_clear(&table);
+    sim__handle_clear(&sim__user_objects);
     while (deaths != NULL) {
         struct death *next = deaths->next;
         free(deaths);
@@ -102,7 +103,7 @@ static struct object *owned_at(const struct sim__graph_objects *objects, size_t 
                                uint64_t *references) {
     const struct base_address_entry *entry = &objects->references.entries[index];
     *references = entry->value;
-    return entry->value == BASE_ADDRESS_UNUSED ? NULL : sim__handle_find(&table, entry->address);
+    return entry->value == BASE_ADDRESS_UNUSED ? NULL : sim__handle_find(&sim__user_objects, entry->address);
 }
 
 bool sim__graph_objects_copy(const struct sim__graph_objects *objects,
@@ -124,16 +125,26 @@ bool sim__graph_objects_copy(const struct sim__graph_objects *objects,
 }
 
 void sim__graph_objects_release(struct sim__graph_objects *objects) {
+    while (objects != NULL) {
+        struct sim__graph_objects *next = objects->next;
+        for (size_t i = 0; i < objects->references.capacity; ++i) {
+            uint64_t references;
+            struct object *object = owned_at(objects, i, &references);
+            if (object != NULL)
+                give_up(object, references);
+        }
+        base_address_map_deinit(&objects->references);
+        free(objects);
+        objects = next;
+    }
+}
+
+void sim__graph_objects_retire(struct sim__graph_objects *objects,
+                               struct sim__graph_objects **retired) {
     if (objects == NULL)
         return;
-    for (size_t i = 0; i < objects->references.capacity; ++i) {
-        uint64_t references;
-        struct object *object = owned_at(objects, i, &references);
-        if (object != NULL)
-            give_up(object, references);
-    }
-    base_address_map_deinit(&objects->references);
-    free(objects);
+    objects->next = *retired;
+    *retired = objects;
 }
 
 // --- The calls ---
@@ -143,7 +154,7 @@ static cudaError_t create_locked(cudaUserObject_t *handle, void *pointer, cudaHo
     if (handle == NULL || destroy == NULL || references == 0 || references > INT_MAX ||
         flags != cudaUserObjectNoDestructorSync)
         return cudaErrorInvalidValue;
-    struct object *object = sim__handle_take(&table);
+    struct object *object = sim__handle_take(&sim__user_objects);
     if (object == NULL)
         return cudaErrorMemoryAllocation;
     object->destroy = destroy;

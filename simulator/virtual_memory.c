@@ -12,6 +12,7 @@
 #include "simulator/checked.h"
 #include "simulator/driver.h"
 #include "simulator/plant.h"
+#include "simulator/race.h"
 
 #include <stdlib.h>
 
@@ -158,6 +159,9 @@ static CUresult map_locked(CUdeviceptr pointer, uint64_t size, uint64_t offset,
     };
     ++allocation->mapping_count;
     sim__range_insert(&sim__state.segments, &mapping->segment.range);
+    if (sim__race_is_on())
+        sim__race_alloc(pointer, size, allocation->was_mapped, NULL);
+    allocation->was_mapped = true;
     if (sim__planted(SIM__PLANT_MAP_ACCESS)) {
         mapping->segment.readers = mapping->segment.writers = (uint32_t)1 << allocation->device;
         sim__physical_map(&sim__state.devices[allocation->device], pointer, &allocation->backing,
@@ -219,6 +223,8 @@ static CUresult unmap_locked(CUdeviceptr pointer, uint64_t size) {
         sim__checked_unused(pointer, size);
         sim__checked_gone(pointer, size, "unmapped");
     }
+    if (sim__race_is_on())
+        sim__race_unmap(pointer, size);
     for (uint64_t at = pointer; at < pointer + size;) {
         struct sim__mapping *mapping = mapping_at(at);
         at = mapping_end_address(mapping);

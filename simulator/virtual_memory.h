@@ -21,6 +21,7 @@ struct sim__allocation {
     uint32_t reference_count; // handles: the program knows it while there are any
     uint32_t mapping_count;
     uint32_t export_count; // file descriptors
+    bool was_mapped;       // so it may have been written
     CUmemAllocationProp properties;
     struct sim__backing backing;
 };

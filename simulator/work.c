@@ -6,6 +6,7 @@
 
 #include "simulator/checked.h"
 #include "simulator/memory.h"
+#include "simulator/replay.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static void copy_run(struct sim__device *device, const struct sim__copy *copy) {
 
 static void words_fill(char *bytes, uint32_t word, size_t size) {
     for (size_t at = 0; at < size; at += sizeof word)
-        memcpy(bytes + at, &word, sizeof word);
+        memcpy(bytes + at, &word, size - at < sizeof word ? size - at : sizeof word);
 }
 
 static void fill_run(struct sim__device *device, const struct sim__fill *fill) {
@@ -111,7 +112,9 @@ void sim__operation_run(struct sim__position position, const struct sim__operati
     struct sim__device *device = &sim__state.devices[position.stream->device];
     switch (operation->kind) {
     case SIM__OPERATION_RECORD: record_run(position, operation->event); break;
-    case SIM__OPERATION_WAIT: break;
+    case SIM__OPERATION_WAIT:
+    case SIM__OPERATION_LAUNCH_BEGIN: break;
+    case SIM__OPERATION_LAUNCH_END: sim__launch_end(operation->launch); break;
     case SIM__OPERATION_COPY:
         if (device->sticky_error == cudaSuccess)
             copy_run(device, &operation->copy);

@@ -72,6 +72,49 @@ cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t exec, unsigned long long *flag
 // Launches that are pending still complete.
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
+// --- Launches ---
+
+// One item of STREAM: behind all earlier work of the stream, and behind the executable's earlier
+// launches and uploads in any stream; later work of the stream waits for every node. Nodes run in
+// any order that the edges allow. cudaErrorStreamCaptureUnsupported for a stream that captures.
+// With memory nodes: cudaErrorInvalidValue if one of the allocations that the graph leaves behind is
+// live since an earlier launch (cudaGraphInstantiateFlagAutoFreeOnLaunch frees it instead), or one
+// that it frees is not live; cudaErrorMemoryAllocation, and nothing is launched, if the device has
+// no memory for it.
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
+// Takes the memory that a launch needs; in the order of STREAM and of the executable's launches.
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
+
+// --- Memory nodes. An allocation has its address from when its node is added, and memory from when
+// the graph is launched. One that the graph does not free lives on, also without the graph, until
+// cudaFreeAsync, cudaFree or a launch of another graph that frees it. Memory comes from a pool of
+// the device that keeps it; graphs that cannot run at the same time share it, so what a free leaves
+// behind is undefined. ---
+
+// The device's own access rights and those of ->accessDescs; ->dptr becomes the address.
+cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                     const cudaGraphNode_t *dependencies, size_t count,
+                                     struct cudaMemAllocNodeParams *parameters);
+// ->accessDescs points into the node.
+cudaError_t cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node,
+                                           struct cudaMemAllocNodeParams *parameters);
+// cudaErrorInvalidValue: POINTER is no graph's allocation, or has a free node already, in its graph
+// or in this one.
+cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                    const cudaGraphNode_t *dependencies, size_t count,
+                                    void *pointer);
+// POINTER: to the void pointer that is stored.
+cudaError_t cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void *pointer);
+// Gives back to the device what no live allocation and no launch that is not complete needs; the
+// next launch of a graph takes memory anew.
+cudaError_t cudaDeviceGraphMemTrim(int device);
+// VALUE: to a uint64_t. Reserved: what the pool holds; used: what graphs have of it. High marks can
+// be set to 0, nothing else can be set.
+cudaError_t cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attribute,
+                                           void *value);
+cudaError_t cudaDeviceSetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attribute,
+                                           void *value);
+
 // --- User objects: counted, with a destructor that runs when nobody refers to one any more, as a
 // host function: it may make no CUDA call. Copies and executables of a graph refer to its objects as
 // it does. ---

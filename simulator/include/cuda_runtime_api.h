@@ -188,7 +188,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
 // Later work of STREAM comes after the work that EVENT covers now. Nothing happens if EVENT was
-// never recorded.
+// never recorded. cudaEventWaitExternal, for a stream that captures: a node that waits for the event
+// at each replay.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
                                 unsigned int flags TIDEMARK_SIMULATOR_DEFAULT(0));
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int *flags);
@@ -200,8 +201,60 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
                                   void *user_data, unsigned int flags);
 
-// Stream capture is not simulated: the status is always "none".
+// --- Stream capture. Work submitted to a capturing stream does not run: it becomes a node of a
+// graph, behind the stream's set of nodes, and is the set then. cudaEventRecord copies the set into
+// the event; a stream that waits for the event unites it with its own, and joins the capture if it
+// is in none. Copies are nodes whose source is read at each replay, pageable or not.
+//
+// What cannot be captured: the host's waits and questions about a capturing stream or its device,
+// cudaStreamAddCallback, cudaGraphLaunch, cudaStreamAttachMemAsync
+// (cudaErrorStreamCaptureUnsupported); legacy-stream work while a blocking stream of the device
+// captures (...Implicit); a wait for an event that was recorded outside (...Isolation) or in another
+// capture (...Merge). Each invalidates the captures concerned: their graphs are gone, their streams
+// take no work (...Invalidated), until they are ended.
+//
+// Calls that may wait behind the program's back (cudaMalloc, cudaFree and their kin, plain copies,
+// queries and waits for what is not captured, creation of streams and pools, attributes and trim of
+// pools, cudaGraphExecDestroy) are refused as well, in the threads that the modes say:
+//
+//     a thread in mode      is refused them while it has begun, or another thread has begun
+//     global (at first)     a capture that is not relaxed,      a global one
+//     thread-local          a capture that is not relaxed
+//     relaxed               never
+// ---
+
+// The legacy stream: cudaErrorStreamCaptureUnsupported; a stream that captures already:
+// cudaErrorIllegalState.
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);
+// Nodes are added to GRAPH, the first ones behind DEPENDENCIES. GRAPH stays what it is if the
+// capture is invalidated, with the nodes so far.
+cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
+                                          const cudaGraphNode_t *dependencies,
+                                          const cudaGraphEdgeData *dependency_data, size_t count,
+                                          enum cudaStreamCaptureMode mode);
+// To be called for the stream in which the capture began (else ...Unmatched), by the thread that
+// began it unless it is relaxed (else ...WrongThread); both invalidate. What was captured in other
+// streams must come before the set of this one (else ...Unjoined). ...Unjoined and ...Invalidated end
+// the capture, too, with *GRAPH NULL.
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status);
+// All but STATUS may be NULL, and are stored only while the status is "active". ID: of the capture,
+// unique in the process. GRAPH: nodes may be added, none removed. The arrays are the stream's set,
+// valid until the next call for this stream. EDGE_DATA NULL while some is not zero:
+// cudaErrorLossyQuery.
+cudaError_t cudaStreamGetCaptureInfo(
+    cudaStream_t stream, enum cudaStreamCaptureStatus *status,
+    unsigned long long *id TIDEMARK_SIMULATOR_DEFAULT(0),
+    cudaGraph_t *graph TIDEMARK_SIMULATOR_DEFAULT(0),
+    const cudaGraphNode_t **dependencies TIDEMARK_SIMULATOR_DEFAULT(0),
+    const cudaGraphEdgeData **edge_data TIDEMARK_SIMULATOR_DEFAULT(0),
+    size_t *count TIDEMARK_SIMULATOR_DEFAULT(0));
+// Adds nodes of the captured graph to the stream's set, or makes them the set. Edge data is for
+// kernels: work that is none behind it is cudaErrorInvalidValue.
+cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *dependencies,
+                                                const cudaGraphEdgeData *dependency_data,
+                                                size_t count,
+                                                unsigned int flags TIDEMARK_SIMULATOR_DEFAULT(0));
 // Stores the thread's former mode in *MODE.
 cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode);
 
@@ -213,7 +266,13 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 // The event covers the work of STREAM up to here, instead of what it covered before. Event and
 // stream must belong to one device.
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream TIDEMARK_SIMULATOR_DEFAULT(0));
-// Never recorded counts as complete, here and in cudaEventSynchronize.
+// cudaEventRecordExternal, for a stream that captures: a node that records the event at each replay.
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event,
+                                     cudaStream_t stream TIDEMARK_SIMULATOR_DEFAULT(0),
+                                     unsigned int flags TIDEMARK_SIMULATOR_DEFAULT(0));
+// Never recorded counts as complete, here and in cudaEventSynchronize. Recorded in a capture, and
+// not outside since: cudaErrorCapturedEvent, here, there and in cudaEventElapsedTime; while the
+// capture runs it is invalidated.
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 // Device time is virtual: sim_time_ns (simulator/sim.h).

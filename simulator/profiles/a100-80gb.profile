@@ -51,6 +51,11 @@ call.cuMemSetAccess           20.8   36     38     us  | bench_vmm: A100 36, ano
 call.cuMemExportToShareableHandle    5  10  50     us  | estimate
 call.cuMemImportFromShareableHandle  5  10  50     us  | estimate
 call.cuStreamWriteValue32     0.175  0.24   2.5    us  | estimate: as cudaEventRecord
+call.cudaStreamBeginCapture   1      2      10     us  | estimate
+call.cudaStreamEndCapture     1      5      20     us  | estimate
+call.cudaGraphInstantiate     5      10     50     us  | unverified: 10 and 1 a node
+call.cudaGraphUpload          1      2.5    10     us  | estimate: as cudaGraphLaunch
+call.cudaGraphLaunch          2      2.5    2.5    us  | NVIDIA blog on constant-time launch, straight lines on Ampere: 2.5 and 0.001 a node (CUDA 12.6), 2 and 0.2 a node (11.8)
 call.other                    0.25   0.3    0.55   us  | cudaGetDevice, cudaSetDevice in ryujaehun/pytorch-gpu-benchmark 6
 
 # Besides, for each 2 MiB page that the call takes or gives back.
@@ -58,11 +63,18 @@ page.cudaMalloc               1      30     111    us  | GB10, CUDA 13: 111 from
 page.cudaFree                 1      30     111    us  | estimate: as cudaMalloc
 page.cudaHostAlloc            50     100    229    us  | University of Virginia: 61 ms for 512 MB on an old device; below, estimate
 page.cudaMallocAsync          1      30     111    us  | estimate: as cudaMalloc, for what the pool takes from the device
+page.cudaGraphUpload          1      30     111    us  | estimate: as cudaMalloc, for what the device's graphs take from it
+page.cudaGraphLaunch          1      30     111    us  | estimate: as cudaMalloc, for what the device's graphs take from it
 page.cudaMemPoolTrimTo        1      30     111    us  | estimate: as cudaFree, for what a pool gives back, at a host wait too
+
+# Besides, for each node of the graph.
+node.cudaGraphInstantiate     0.3    1      3      us  | unverified: 1
+node.cudaGraphLaunch          1      1      200    ns  | as call.cudaGraphLaunch
 
 # Device.
 launch_latency                2.6    2.6    5      us  | makslevental/persistent_kernel, driver 510: least 2.6; high: estimate
 operation_gap                 0.5    1      1.5    us  | unverified: 1.5 between nodes of a graph; below, estimate
+graph_node_gap                1      1.5    2      us  | unverified: 1.5; low and high: estimate
 kernel                        1.5    2      3      us  | estimate: an empty kernel
 copy                          2.25   2.8    2.95   us  | p2pBandwidthLatencyTest on A100, nccl-tests issue 100
 fill                          1      1.5    3      us  | estimate
