@@ -194,6 +194,7 @@ struct attempt {
 static void attempt_run(void *argument) {
     struct attempt *attempt = argument;
     const enum cudaStreamCaptureMode former = exchange(attempt->mode);
+    BASE_CHECK_EQ(cudaSetDevice(0), cudaSuccess); // for driver calls
     attempt->answer = attempt->call();
     (void)exchange(former);
 }
