@@ -1,0 +1,175 @@
+// The inside of the generator: what it knows while it draws a program (drawing.c), for draw.c, which
+// chooses what comes next.
+//
+// What comes before a call it knows as a set of all that does: two bits an operation, one for the
+// step of the host, one for the execution. Sets are handed on by unions: a stream's to an event, an
+// event's to a stream, a stream's to the host.
+#ifndef TIDEMARK_SIMULATOR_RACE_PROPERTY_DRAWING_H
+#define TIDEMARK_SIMULATOR_RACE_PROPERTY_DRAWING_H
+
+#include "base/random.h"
+#include "simulator/race_property/program.h"
+
+#define PASTS_MAX 8192
+
+struct seen {
+    uint64_t words[OPERATIONS_MAX / 32 + 1];
+};
+
+// Who acts: a stream, a host thread, a plain peer copy of some devices (a bit each).
+enum home { HOME_STREAM, HOME_HOST, HOME_FENCE };
+
+// An access that may still conflict with a later one.
+struct past {
+    int bit; // of struct seen
+    enum home home;
+    int index;
+    enum access_mode mode;
+    int buffer;
+    uint32_t mask;
+};
+struct pasts {
+    int count;
+    struct past items[PASTS_MAX];
+};
+
+// Which cells hold what somebody wrote, and through which blocks.
+struct contents {
+    uint32_t defined[BUFFERS_MAX];
+    uint32_t written[BLOCKS_MAX];
+};
+
+struct drawn_capture { // the graph that it became, too
+    bool active;
+    enum capture_mode mode;
+    int thread, origin;
+    uint32_t members, returned;
+    int count;
+    int nodes[OPERATIONS_MAX]; // operations
+    bool has_memory;
+    int exec_count;
+    struct pasts pasts; // of its nodes, among each other
+    struct contents contents;
+};
+
+struct drawing {
+    struct base_random *random;
+    struct program *program;
+    int thread; // that makes the calls
+    struct {
+        struct seen seen;     // of eager work
+        struct seen captured; // of the nodes of its capture
+        int capture;          // or NONE
+        bool destroyed;
+        int value; // the last one written, and what it comes after
+        struct seen value_seen;
+    } streams[STREAMS_MAX];
+    struct seen hosts[THREADS], fences[DEVICES];
+    struct {
+        bool exists, recorded;
+        int device, capture, stream;
+        struct seen seen;
+    } events[EVENTS_MAX];
+    struct pasts pasts;
+    struct contents contents;
+    int capture_count;
+    struct drawn_capture captures[GRAPHS_MAX];
+    struct {
+        int capture; // or NONE
+        struct seen last;
+    } execs[EXECS_MAX];
+    int exec_count;
+    int token_count;
+    // Memory.
+    bool is_arena[BUFFERS_MAX];
+    bool live[BUFFERS_MAX];
+    int node_of[BUFFERS_MAX]; // a memory node's capture, or NONE
+    bool is_pool[BUFFERS_MAX];
+    bool held[BLOCKS_MAX];
+    int held_by[BLOCKS_MAX]; // the capture in which it was taken, or NONE
+    struct seen used[BLOCKS_MAX]; // the host's steps that named the block
+    int give_bit[BLOCKS_MAX];
+    int free_queries;
+};
+
+void drawing_start(struct drawing *drawing, struct base_random *random, struct program *program);
+bool drawing_has_room(const struct drawing *drawing, int operations);
+
+struct seen *drawing_host(struct drawing *drawing, int thread);
+bool seen_has(const struct seen *seen, int bit);
+bool seen_within(const struct seen *part, const struct seen *whole);
+
+// Appends OPERATION, with what it does to the order. Returns its index.
+int drawing_emit(struct drawing *drawing, const struct operation *operation);
+// The first access that OPERATION, if it came next, would conflict with and nothing orders; NULL:
+// none. EXTRA: what it comes after besides, or NULL.
+const struct past *drawing_blocker(struct drawing *drawing, const struct operation *operation,
+                                   const struct seen *extra);
+// What SYNC or a query of the stream covers.
+struct seen drawing_covered(struct drawing *drawing, int stream);
+
+// What CUDA allows now.
+bool drawing_stream_usable(const struct drawing *drawing, int stream);
+bool drawing_host_call_allowed(const struct drawing *drawing);
+bool drawing_legacy_allowed(const struct drawing *drawing, int device);
+bool drawing_device_captures(const struct drawing *drawing, int device);
+
+bool stream_is_barred(const struct program *program, int stream);
+int stream_legacy(const struct program *program, int device);
+
+// Does the operation's steps to CONTENTS; false if something but a copy reads what nobody wrote.
+bool contents_apply(struct contents *contents, const struct operation *operation);
+uint32_t contents_readable(const struct contents *contents, const struct span *span);
+
+// --- edge.c: order where it is missing ---
+
+// Puts what OPERATION conflicts with behind it by calls that CUDA orders by, then appends it. False,
+// with nothing but such calls appended, if that cannot be done now.
+bool edges_add_and_emit(struct drawing *drawing, const struct operation *operation);
+// The host thread that draws comes behind THREAD's steps; false if they are one, or no token is left.
+bool edge_behind_thread(struct drawing *drawing, int thread);
+// An event of DEVICE: any, destroyed and made anew for it if need be.
+int event_for(struct drawing *drawing, int device);
+// RECORD of EVENT in STREAM, by the thread that may.
+void emit_record(struct drawing *drawing, int event, int stream);
+void emit_wait(struct drawing *drawing, int stream, int event);
+
+// --- draw_work.c: operations that touch memory ---
+
+// Somewhere memory can be touched: a buffer, or a block of it.
+struct target {
+    int buffer, block, start, size;
+};
+
+// Appends one, with the order it needs: in STREAM, if it captures a node. False if nothing came of
+// it.
+bool draw_work(struct drawing *drawing, int stream);
+// Two operations in different streams that nothing need order: pieces between each other's pieces,
+// or atomics.
+void draw_side_by_side(struct drawing *drawing);
+// A query, and what depends on it.
+void draw_query(struct drawing *drawing);
+// A call that allocates, frees, takes or gives.
+void draw_memory(struct drawing *drawing, int stream);
+// In STREAM, if it came from a pool; false if it cannot be now.
+bool draw_free(struct drawing *drawing, int stream, int buffer);
+bool draw_give(struct drawing *drawing, int block);
+// A usable stream: of DEVICE or any (NONE), that captures or not. NONE if there is none.
+int stream_choose(struct drawing *drawing, int device);
+
+// --- draw_graph.c ---
+
+void draw_capture(struct drawing *drawing);
+void draw_launch(struct drawing *drawing);
+
+static inline int draw_below(struct drawing *drawing, int bound) {
+    return (int)base_random_below(drawing->random, (uint64_t)bound);
+}
+static inline int draw_between(struct drawing *drawing, int low, int high) {
+    return (int)base_random_between(drawing->random, (uint64_t)low, (uint64_t)high);
+}
+static inline bool draw_chance(struct drawing *drawing, double probability) {
+    return base_random_chance(drawing->random, probability);
+}
+
+#endif

@@ -1,0 +1,63 @@
+#include "simulator/race_property/removal.h"
+
+static bool is_edge(const struct operation *operation) {
+    switch (operation->verb) {
+    case RECORD:
+    case WAIT:
+    case EVENT_SYNC:
+    case EVENT_POLL:
+    case STREAM_SYNC:
+    case STREAM_POLL:
+    case DEVICE_SYNC:
+    case AWAIT:
+    case VALUE_POLL: return true;
+    case KERNEL: return operation->step_count == 0;
+    default: return false;
+    }
+}
+
+static bool is_dependent_work(const struct operation *operation) {
+    return operation->guard != NONE && operation->guard_success && operation->step_count > 0;
+}
+
+int removals_list(const struct program *program, struct removal removals[REMOVALS_MAX]) {
+    int count = 0;
+    for (int i = 0; i < program->count; ++i) {
+        const struct operation *operation = &program->operations[i];
+        if (operation->dropped)
+            continue;
+        if (is_edge(operation))
+            removals[count++] = (struct removal){REMOVE_CALL, i};
+        else if (is_dependent_work(operation))
+            removals[count++] = (struct removal){REMOVE_CONDITION, i};
+    }
+    for (int i = 0; i < program->stream_count; ++i)
+        if (program->streams[i].kind == BLOCKING)
+            removals[count++] = (struct removal){REMOVE_BARRIER, i};
+    return count;
+}
+
+void removal_apply(struct program *program, const struct removal *removal) {
+    switch (removal->kind) {
+    case REMOVE_CALL: program->operations[removal->index].dropped = true; break;
+    case REMOVE_BARRIER: program->streams[removal->index].kind = NON_BLOCKING; break;
+    case REMOVE_CONDITION: program->operations[removal->index].guard = NONE; break;
+    }
+}
+
+const char *removal_text(const struct program *program, const struct removal *removal) {
+    static char text[64];
+    switch (removal->kind) {
+    case REMOVE_CALL:
+        snprintf(text, sizeof text, "%s (%s)", operation_label(removal->index),
+                 verb_word(program->operations[removal->index].verb));
+        break;
+    case REMOVE_BARRIER:
+        snprintf(text, sizeof text, "the barrier of stream %d", removal->index);
+        break;
+    case REMOVE_CONDITION:
+        snprintf(text, sizeof text, "the condition of %s", operation_label(removal->index));
+        break;
+    }
+    return text;
+}
