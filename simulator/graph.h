@@ -248,6 +248,8 @@ void sim__exec_free(struct sim__exec *exec);
 
 // replay.c. A launch of EXEC in STREAM, which does not capture.
 cudaError_t sim__replay(struct sim__stream *stream, struct sim__exec *exec);
+// The memory that a launch needs; in the order of STREAM, which does not capture.
+cudaError_t sim__upload(struct sim__stream *stream, struct sim__exec *exec);
 
 // All graphs and executables: the machine stops.
 void sim__graphs_clear(void);

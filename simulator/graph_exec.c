@@ -1,6 +1,10 @@
 // Executables: made from a graph, which may go then; destroyed, whatever of them still runs.
 #include "simulator/call.h"
+#include "simulator/capture.h"
+#include "simulator/checked.h"
+#include "simulator/cost.h"
 #include "simulator/graph_memory.h"
+#include "simulator/stream.h"
 #include "simulator/user_object.h"
 
 #include <stdlib.h>
@@ -11,14 +15,20 @@
 
 static uint64_t exec_number;
 
-static void exec_give(struct sim__exec *exec) {
+void sim__exec_free(struct sim__exec *exec) {
     sim__exec_memory_destroy(exec);
     sim__exec_unplan(exec);
     sim__graph_objects_release(exec->objects);
+    sim__graph_objects_release(exec->retired);
     sim__handle_give(&sim__execs, exec);
 }
 
-void sim__exec_free(struct sim__exec *exec) { exec_give(exec); }
+void sim__exec_idle(struct sim__exec *exec) {
+    sim__graph_objects_release(exec->retired);
+    exec->retired = NULL;
+    if (exec->destroyed)
+        sim__exec_free(exec);
+}
 
 static struct sim__exec *exec_take(const struct sim__graph *graph, unsigned long long flags) {
     struct sim__exec *exec = sim__handle_take(&sim__execs);
@@ -36,23 +46,28 @@ static struct sim__exec *exec_take(const struct sim__graph *graph, unsigned long
     return exec;
 }
 
-// What of a graph makes it no program's to instantiate.
-static bool is_ready(const struct sim__graph *graph) {
-    return graph->capture == NULL && !graph->moved &&
-           (graph->memory_node_count == 0 || graph->exec_count == 0);
+static cudaError_t flags_check(unsigned long long flags) {
+    if ((flags & ~(unsigned long long)FLAGS) != 0)
+        return cudaErrorInvalidValue;
+    if ((flags & cudaGraphInstantiateFlagDeviceLaunch) == 0)
+        return cudaSuccess;
+    if ((flags & cudaGraphInstantiateFlagAutoFreeOnLaunch) != 0)
+        return cudaErrorInvalidValue;
+    if (sim__checked())
+        sim__misuse("launches of graphs from the device are not simulated");
+    return cudaErrorNotSupported;
 }
 
-static cudaError_t instantiate_locked(cudaGraphExec_t *handle, cudaGraph_t graph_handle,
-                                      unsigned long long flags, struct sim__exec **made,
-                                      struct sim__node **error_node) {
+// *error_node: what is wrong with the graph is about it.
+static cudaError_t instantiate_locked(struct sim__exec **made, cudaGraph_t handle,
+                                      unsigned long long flags, struct sim__node **error_node) {
     struct sim__graph *graph;
-    cudaError_t error = sim__graph_resolve(graph_handle, &graph);
-    if (error != cudaSuccess || handle == NULL || (flags & ~(unsigned long long)FLAGS) != 0)
-        return cudaErrorInvalidValue;
-    if ((flags & cudaGraphInstantiateFlagDeviceLaunch) != 0)
-        return (flags & cudaGraphInstantiateFlagAutoFreeOnLaunch) != 0 ? cudaErrorInvalidValue
-                                                                       : cudaErrorNotSupported;
-    if (!is_ready(graph))
+    cudaError_t error = flags_check(flags);
+    if (error == cudaSuccess)
+        error = sim__graph_resolve(handle, &graph);
+    if (error != cudaSuccess)
+        return error;
+    if (graph->moved || (graph->memory_node_count > 0 && graph->exec_count > 0))
         return cudaErrorInvalidValue;
     struct sim__exec *exec = exec_take(graph, flags);
     if (exec == NULL)
@@ -63,27 +78,76 @@ static cudaError_t instantiate_locked(cudaGraphExec_t *handle, cudaGraph_t graph
     if (error == cudaSuccess && !sim__graph_objects_copy(graph->objects, &exec->objects))
         error = cudaErrorMemoryAllocation;
     if (error != cudaSuccess) {
-        exec_give(exec);
+        sim__exec_free(exec);
         return error;
     }
+    sim__cost_nodes(SIM_CALL_GRAPH_INSTANTIATE, exec->node_count);
     ++graph->exec_count;
     *made = exec;
-    *handle = sim__exec_handle(exec);
     return cudaSuccess;
 }
 
-static cudaError_t destroy_locked(cudaGraphExec_t handle) {
-    struct sim__exec *exec;
-    const cudaError_t error = sim__exec_resolve(handle, &exec);
-    if (error != cudaSuccess)
-        return error;
+static void destroy(struct sim__exec *exec) {
     struct sim__graph *graph = sim__handle_find(&sim__graphs, exec->graph_handle);
     if (graph != NULL)
         --graph->exec_count;
     exec->destroyed = true;
     if (exec->running == 0)
         sim__exec_free(exec);
-    return cudaSuccess;
+}
+
+static cudaError_t destroy_locked(cudaGraphExec_t handle) {
+    struct sim__exec *exec;
+    cudaError_t error = sim__exec_resolve(handle, &exec);
+    if (error == cudaSuccess)
+        error = sim__capture_unsafe();
+    if (error == cudaSuccess)
+        destroy(exec);
+    return error;
+}
+
+// With the stream that an upload goes to.
+static cudaError_t instantiate_upload_locked(struct sim__exec **made, cudaGraph_t graph,
+                                             cudaGraphInstantiateParams *parameters,
+                                             struct sim__node **error_node) {
+    struct sim__stream *stream = NULL;
+    cudaError_t error = cudaSuccess;
+    const bool uploads = (parameters->flags & cudaGraphInstantiateFlagUpload) != 0;
+    if (uploads)
+        error = sim__stream_resolve(parameters->uploadStream, &stream);
+    if (error == cudaSuccess && uploads)
+        error = sim__capture_refuse(stream);
+    if (error == cudaSuccess)
+        error = instantiate_locked(made, graph, parameters->flags, error_node);
+    if (error == cudaSuccess && uploads && (error = sim__upload(stream, *made)) != cudaSuccess)
+        destroy(*made);
+    return error;
+}
+
+static cudaGraphInstantiateResult result_of(cudaError_t error, const struct sim__node *error_node) {
+    if (error == cudaSuccess)
+        return cudaGraphInstantiateSuccess;
+    return error_node != NULL ? cudaGraphInstantiateInvalidStructure : cudaGraphInstantiateError;
+}
+
+static cudaError_t instantiate_with_params(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                           cudaGraphInstantiateParams *parameters, bool own) {
+    struct sim__exec *made;
+    struct sim__node *error_node = NULL;
+    cudaError_t error = sim__call_begin(SIM_CALL_GRAPH_INSTANTIATE);
+    if (error == cudaSuccess && (exec == NULL || parameters == NULL))
+        error = cudaErrorInvalidValue;
+    if (parameters != NULL && own && parameters->uploadStream == NULL)
+        parameters->uploadStream = cudaStreamPerThread;
+    if (error == cudaSuccess)
+        error = instantiate_upload_locked(&made, graph, parameters, &error_node);
+    if (error == cudaSuccess)
+        *exec = sim__exec_handle(made);
+    if (parameters != NULL) {
+        parameters->result_out = result_of(error, error_node);
+        parameters->errNode_out = error_node == NULL ? NULL : sim__node_handle(error_node);
+    }
+    return sim__call_end(SIM_CALL_GRAPH_INSTANTIATE, error);
 }
 
 static cudaError_t flags_locked(cudaGraphExec_t handle, unsigned long long *flags) {
@@ -97,16 +161,30 @@ static cudaError_t flags_locked(cudaGraphExec_t handle, unsigned long long *flag
 
 // --- The calls ---
 
+cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                           cudaGraphInstantiateParams *parameters) {
+    return instantiate_with_params(exec, graph, parameters, false);
+}
+
+// The upload's stream 0 is the thread's own.
+cudaError_t cudaGraphInstantiateWithParams_ptsz(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                                cudaGraphInstantiateParams *parameters) {
+    return instantiate_with_params(exec, graph, parameters, true);
+}
+
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
                                           unsigned long long flags) {
     struct sim__exec *made;
     struct sim__node *error_node = NULL;
-    cudaError_t error = sim__call_begin(SIM__CALL_OTHER);
+    cudaError_t error = sim__call_begin(SIM_CALL_GRAPH_INSTANTIATE);
+    // An upload needs a stream.
+    if (error == cudaSuccess && (exec == NULL || (flags & cudaGraphInstantiateFlagUpload) != 0))
+        error = cudaErrorInvalidValue;
     if (error == cudaSuccess)
-        error = (flags & cudaGraphInstantiateFlagUpload) != 0
-                    ? cudaErrorInvalidValue // only with a stream
-                    : instantiate_locked(exec, graph, flags, &made, &error_node);
-    return sim__call_end(SIM__CALL_OTHER, error);
+        error = instantiate_locked(&made, graph, flags, &error_node);
+    if (error == cudaSuccess)
+        *exec = sim__exec_handle(made);
+    return sim__call_end(SIM_CALL_GRAPH_INSTANTIATE, error);
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,

@@ -126,8 +126,8 @@ void sim__launch_end(struct sim__launch *launch) {
             lane_give(launch->lanes[i]);
     launch->next_idle = idle_launches;
     idle_launches = launch;
-    if (--exec->running == 0 && exec->destroyed)
-        sim__exec_free(exec);
+    if (--exec->running == 0)
+        sim__exec_idle(exec);
 }
 
 void sim__launches_clear(void) {
@@ -313,7 +313,7 @@ static cudaError_t resolve(cudaGraphExec_t exec_handle, cudaStream_t stream_hand
 }
 
 // Behind the stream's work and the executable's launches, as a launch; nothing runs.
-static cudaError_t upload(struct sim__stream *stream, struct sim__exec *exec) {
+cudaError_t sim__upload(struct sim__stream *stream, struct sim__exec *exec) {
     wait_count = 0;
     const cudaError_t error = sim__exec_memory_attach(exec, stream, wait_add, false);
     if (error != cudaSuccess)
@@ -347,6 +347,6 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t exec_handle, cudaStream_t stream_han
     cudaError_t error = sim__call_begin(SIM_CALL_GRAPH_UPLOAD);
     if (error == cudaSuccess &&
         (error = resolve(exec_handle, stream_handle, &exec, &stream)) == cudaSuccess)
-        error = upload(stream, exec);
+        error = sim__upload(stream, exec);
     return sim__call_end(SIM_CALL_GRAPH_UPLOAD, error);
 }

@@ -152,6 +152,25 @@ void sim_progress(void);
 //                                     one that it did not wait for; for checkers and for programs
 //                                     that ask sim_reading_value: nothing runs otherwise
 //     record-600=no|yes               whether cudaErrorNotReady becomes the last error
+//     empty-fork=joined|unjoined      a stream joined a capture, captured nothing, and no stream
+//                                     waited for it
+//     never-wait=noop|refused         a capturing stream waits for an event that was never recorded:
+//                                     nothing, or as for one that was recorded outside
+//     ended-wait=noop|refused         an idle stream waits for an event of a capture that has ended:
+//                                     nothing, or cudaErrorCapturedEvent
+//     query-captured=invalidates|harmless
+//                                     asking about, or waiting for, an event that a running capture
+//                                     recorded loses that capture
+//     captured-unsafe=907|900         the code of that where the thread may not ask about any event
+//     wrong-end=invalidates|harmless  cudaStreamEndCapture for the wrong stream, or by the wrong
+//                                     thread, loses the capture
+//     sync-copy=unsafe|safe           whether plain copies are among the calls that captures refuse
+//     stream-create=unsafe|safe       the same for the creation of streams and pools
+//     eager-free=invalidates|harmless cudaFreeAsync in a capture of what no graph allocated: wrong in
+//                                     any case, but is the capture lost
+//     legacy-wait=906|unsafe          waiting for, or asking, the legacy stream while a blocking
+//                                     stream captures: as work of it, or as any stream's
+//     external-outside=1|401          the code of external records and waits outside captures
 //
 // TIDEMARK_SIM_READINGS=NAME=VALUE[,NAME=VALUE]... for programs that do not call this.
 // BASE_INVALID_VALUE names what is wrong.
@@ -270,6 +289,18 @@ struct sim_kernel {
     size_t access_count;
 };
 cudaError_t sim_launch_kernel(cudaStream_t stream, const struct sim_kernel *kernel);
+
+// Kernels as nodes of graphs, with the argument bytes as they are at the call. Errors as
+// cudaGraphAddKernelNode and its kin have them, and those of sim_launch.
+cudaError_t sim_graph_add_kernel(cudaGraphNode_t *node, cudaGraph_t graph,
+                                 const cudaGraphNode_t *dependencies, size_t dependency_count,
+                                 const struct sim_kernel *kernel);
+// The argument is the node's own, valid until it is changed or destroyed; accesses are not told.
+cudaError_t sim_graph_kernel_get(cudaGraphNode_t node, struct sim_kernel *kernel);
+cudaError_t sim_graph_kernel_set(cudaGraphNode_t node, const struct sim_kernel *kernel);
+// For launches to come. The kernel must be one of the node's device.
+cudaError_t sim_graph_exec_kernel_set(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                      const struct sim_kernel *kernel);
 
 // Where the byte at device address POINTER can be touched by code that runs as device work (inside
 // BODY above), or by a test; NULL if no live memory is there or numerics are off. In checked mode

@@ -44,6 +44,83 @@ cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t
                                         const cudaGraphNode_t *to,
                                         const cudaGraphEdgeData *edge_data, size_t count);
 
+// --- Nodes: each behind COUNT nodes of the graph (NULL if 0), no one twice. Parameters are copied:
+// pointers, sizes, values. What they point to is read when a launch runs. NULL, ranges that are not
+// in one piece of memory, and operations on nothing: cudaErrorInvalidValue. SetParams changes the
+// node; executables keep what they were made with. ---
+
+cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                  const cudaGraphNode_t *dependencies, size_t count);
+// No functions are registered here: cudaErrorInvalidDeviceFunction. sim_graph_add_kernel
+// (simulator/sim.h) adds the simulator's kernels.
+cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                   const cudaGraphNode_t *dependencies, size_t count,
+                                   const struct cudaKernelNodeParams *parameters);
+cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node,
+                                         struct cudaKernelNodeParams *parameters);
+cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
+                                         const struct cudaKernelNodeParams *parameters);
+// No arrays. Copies whose rows are not equally far apart in memory: cudaErrorNotSupported.
+cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                   const cudaGraphNode_t *dependencies, size_t count,
+                                   const struct cudaMemcpy3DParms *parameters);
+cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph,
+                                     const cudaGraphNode_t *dependencies, size_t count,
+                                     void *destination, const void *source, size_t size,
+                                     enum cudaMemcpyKind kind);
+// As rows: a depth of 1, and positions that are in the pointers.
+cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node,
+                                         struct cudaMemcpy3DParms *parameters);
+cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node,
+                                         const struct cudaMemcpy3DParms *parameters);
+cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *destination,
+                                           const void *source, size_t size,
+                                           enum cudaMemcpyKind kind);
+cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                   const cudaGraphNode_t *dependencies, size_t count,
+                                   const struct cudaMemsetParams *parameters);
+cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node,
+                                         struct cudaMemsetParams *parameters);
+cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node,
+                                         const struct cudaMemsetParams *parameters);
+cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                 const cudaGraphNode_t *dependencies, size_t count,
+                                 const struct cudaHostNodeParams *parameters);
+cudaError_t cudaGraphHostNodeGetParams(cudaGraphNode_t node, struct cudaHostNodeParams *parameters);
+cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node,
+                                       const struct cudaHostNodeParams *parameters);
+// A copy of CHILD becomes the node's own. With memory nodes: cudaErrorNotSupported
+// (cudaGraphAddNode can move a graph into the node). At most 128 levels.
+cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                       const cudaGraphNode_t *dependencies, size_t count,
+                                       cudaGraph_t child);
+// The node's own graph: changes to it are changes of the node.
+cudaError_t cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t *graph);
+// As cudaEventRecord and cudaStreamWaitEvent at each launch.
+cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                        const cudaGraphNode_t *dependencies, size_t count,
+                                        cudaEvent_t event);
+cudaError_t cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event);
+cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event);
+cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                                      const cudaGraphNode_t *dependencies, size_t count,
+                                      cudaEvent_t event);
+cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node, cudaEvent_t *event);
+cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event);
+// A node of any type. Conditional nodes and external semaphores are not simulated:
+// cudaErrorNotSupported.
+cudaError_t cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph,
+                             const cudaGraphNode_t *dependencies,
+                             const cudaGraphEdgeData *edge_data, size_t count,
+                             struct cudaGraphNodeParams *parameters);
+// Not of child graphs and memory nodes.
+cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, struct cudaGraphNodeParams *parameters);
+// cudaErrorNotSupported.
+cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *handle, cudaGraph_t graph,
+                                             unsigned int default_value
+                                                 TIDEMARK_SIMULATOR_DEFAULT(0),
+                                             unsigned int flags TIDEMARK_SIMULATOR_DEFAULT(0));
+
 // --- Queries. *count is the size of the arrays, and becomes the number stored in them; short ones
 // get a prefix, the rest of long ones becomes NULL. Without an array *count becomes the number there
 // is. Edges that carry something, asked for without EDGE_DATA: cudaErrorLossyQuery. ---
@@ -61,16 +138,53 @@ cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *t
 
 // --- Executables: a graph made ready to launch; the graph may be changed and destroyed then. ---
 
-// Flags of the upload (without a stream), an unknown flag, a cycle, a graph that is captured: one
-// and all cudaErrorInvalidValue. Launches from the device are not simulated:
-// cudaErrorNotSupported. A graph with memory nodes has one executable at a time.
+// An unknown flag, an upload without a stream, a cycle: cudaErrorInvalidValue. Launches from the
+// device are not simulated: cudaErrorNotSupported. A graph with memory nodes has one executable at a
+// time (cudaErrorInvalidValue).
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
                                  unsigned long long flags TIDEMARK_SIMULATOR_DEFAULT(0));
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
                                           unsigned long long flags TIDEMARK_SIMULATOR_DEFAULT(0));
+cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                           cudaGraphInstantiateParams *parameters);
 cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t exec, unsigned long long *flags);
 // Launches that are pending still complete.
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
+
+// --- Changes to executables, for launches to come. NODE: of the graph that the executable was made
+// from. What cannot change is cudaErrorInvalidValue: the device of a kernel, the kinds of memory of
+// copies and fills and the devices that own it, the shape of fills of several rows; copies of several
+// rows do not change at all here. ---
+
+cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                             const struct cudaKernelNodeParams *parameters);
+cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                             const struct cudaMemcpy3DParms *parameters);
+cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                               void *destination, const void *source, size_t size,
+                                               enum cudaMemcpyKind kind);
+cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                             const struct cudaMemsetParams *parameters);
+cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                           const struct cudaHostNodeParams *parameters);
+cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                                 cudaGraph_t child);
+cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                                 cudaEvent_t event);
+cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                               cudaEvent_t event);
+cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                       struct cudaGraphNodeParams *parameters);
+// Kernels, copies and fills. A node that is not enabled keeps its place and does nothing.
+cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                    unsigned int is_enabled);
+cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                    unsigned int *is_enabled);
+// All nodes take the parameters of those of GRAPH, which must have the same nodes and edges, made in
+// the same order. cudaErrorGraphExecUpdateFailure: *info says what does not fit, and nothing has
+// changed.
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
+                                cudaGraphExecUpdateResultInfo *info);
 
 // --- Launches ---
 
