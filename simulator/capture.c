@@ -262,25 +262,25 @@ static cudaError_t end_locked(cudaStream_t handle, cudaGraph_t *graph_handle) {
 // --- The calls ---
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
-    cudaError_t error = sim__call_begin(SIM__CALL_OTHER);
+    cudaError_t error = sim__call_begin(SIM_CALL_STREAM_BEGIN_CAPTURE);
     if (error == cudaSuccess)
         error = begin_locked(stream, mode);
-    return sim__call_end(SIM__CALL_OTHER, error);
+    return sim__call_end(SIM_CALL_STREAM_BEGIN_CAPTURE, error);
 }
 
 cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
                                           const cudaGraphNode_t *dependencies,
                                           const cudaGraphEdgeData *dependency_data, size_t count,
                                           enum cudaStreamCaptureMode mode) {
-    cudaError_t error = sim__call_begin(SIM__CALL_OTHER);
+    cudaError_t error = sim__call_begin(SIM_CALL_STREAM_BEGIN_CAPTURE);
     if (error == cudaSuccess)
         error = begin_to_graph_locked(stream, graph, dependencies, dependency_data, count, mode);
-    return sim__call_end(SIM__CALL_OTHER, error);
+    return sim__call_end(SIM_CALL_STREAM_BEGIN_CAPTURE, error);
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
-    cudaError_t error = sim__call_begin(SIM__CALL_OTHER);
+    cudaError_t error = sim__call_begin(SIM_CALL_STREAM_END_CAPTURE);
     if (error == cudaSuccess)
         error = end_locked(stream, graph);
-    return sim__call_end(SIM__CALL_OTHER, error);
+    return sim__call_end(SIM_CALL_STREAM_END_CAPTURE, error);
 }
