@@ -11,6 +11,7 @@
 #include "simulator/order.h"
 #include "simulator/pool.h"
 #include "simulator/profile.h"
+#include "simulator/race_report.h"
 #include "simulator/reading.h"
 #include "simulator/replay.h"
 #include "simulator/schedule.h"
@@ -220,6 +221,8 @@ static enum base_status settings_from_environment(void) {
         status = sim__faults_from_environment();
     if (status == BASE_OK)
         status = sim__serialize_from_environment();
+    if (status == BASE_OK)
+        status = sim__races_from_environment();
     is_read = status == BASE_OK;
     return status;
 }

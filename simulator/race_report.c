@@ -7,6 +7,7 @@
 
 #include "base/address_map.h"
 #include "base/file.h"
+#include "simulator/race.h"
 #include "simulator/race_json.h"
 #include "simulator/race_words.h"
 
@@ -26,6 +27,7 @@ struct kept {
 
 static struct sim_race_options options;
 static bool is_started; // between start and stop
+static pid_t owner;     // who started: what a forked child does is its own
 static uint64_t counts[SIM_RACE_RULE_COUNT];
 static uint64_t met_count;
 static struct kept **kept; // in order
@@ -34,8 +36,7 @@ static struct base_address_map pairs; // from a pair's hash to its place in KEPT
 #define PLACE_NONE UINT32_MAX
 
 static struct base_file file;
-static bool file_is_open;
-static pid_t file_owner; // a forked child has the file open and may not write to it
+static bool file_is_open; // a forked child may not write to it
 
 const char *sim_race_rule_name(enum sim_race_rule rule) {
     static const char *const names[SIM_RACE_RULE_COUNT] = {
@@ -67,7 +68,6 @@ static enum base_status file_begin(const char *path) {
     const enum base_status status = base_file_create(&file, path);
     hooks_resume(hooks);
     file_is_open = status == BASE_OK;
-    file_owner = getpid();
     if (file_is_open)
         sim__race_json_head(file.stream);
     return status;
@@ -78,7 +78,7 @@ static void file_end(void) {
     if (!file_is_open)
         return;
     file_is_open = false;
-    if (file_owner != getpid())
+    if (owner != getpid())
         return;
     const struct base_thread_hooks *hooks = hooks_suspend();
     if (base_file_commit(&file) != BASE_OK)
@@ -89,7 +89,7 @@ static void file_end(void) {
 // Flushed, so that a child that is forked has nothing of it left to write.
 static void file_add(const struct sim__race_found *found, const struct sim_race_report *report,
                      uint64_t number) {
-    if (!file_is_open || file_owner != getpid())
+    if (!file_is_open || owner != getpid())
         return;
     sim__race_json_report(file.stream, found, report, number);
     fflush(file.stream);
@@ -235,10 +235,15 @@ static bool is_wanted(enum sim_race_rule rule) {
     return options.rules == 0 || (options.rules >> rule & 1) != 0;
 }
 
-static void tell(const struct sim__race_found *found, const struct sim_race_report *report) {
-    uint64_t number = 0;
+static uint64_t count_all(void) {
+    uint64_t count = 0;
     for (int i = 0; i < SIM_RACE_RULE_COUNT; ++i)
-        number += counts[i];
+        count += counts[i];
+    return count;
+}
+
+static void tell(const struct sim__race_found *found, const struct sim_race_report *report) {
+    const uint64_t number = count_all();
     if (!options.quiet)
         fprintf(stderr, "tidemark race %llu: %s", (unsigned long long)number, report->text);
     file_add(found, report, number);
@@ -278,12 +283,19 @@ void sim__race_report(const struct sim__race_found *found) {
 
 // --- Start and stop ---
 
+// A program that ends while it is checked: what is reported last is reported, the file completed.
+static void at_exit(void) {
+    if (is_started && owner == getpid())
+        sim_race_stop();
+}
+
 enum base_status sim__race_report_start(const struct sim_race_options *new_options) {
     if ((new_options->rules >> SIM_RACE_RULE_COUNT) != 0)
         return base_status_set(BASE_INVALID_VALUE,
                                "race checker: rules 0x%x: there are only rules 0 to %d",
                                (unsigned)new_options->rules, SIM_RACE_RULE_COUNT - 1);
     sim__race_report_stop();
+    owner = getpid();
     if (new_options->report_path != NULL) {
         const enum base_status status = file_begin(new_options->report_path);
         if (status != BASE_OK)
@@ -293,6 +305,10 @@ enum base_status sim__race_report_start(const struct sim_race_options *new_optio
     options = *new_options;
     options.report_path = NULL; // the caller's
     is_started = true;
+    static bool is_installed;
+    if (!is_installed)
+        BASE_CHECK_EQ(atexit(at_exit), 0); // behind base/file's, so that it runs before that one
+    is_installed = true;
     return BASE_OK;
 }
 
@@ -301,6 +317,10 @@ void sim__race_report_stop(void) {
         return;
     is_started = false;
     file_end();
+    const uint64_t count = count_all();
+    if (count > 0 && !options.quiet && owner == getpid())
+        fprintf(stderr, "tidemark races: %llu reported, met %llu times\n",
+                (unsigned long long)count, (unsigned long long)met_count);
 }
 
 // --- For programs ---

@@ -1,9 +1,10 @@
 // Pairs that the checker found become reports: each pair once, in words, in memory, on standard
 // error and in a file.
 //
-//     race_report.c   which are reported, and where to
-//     race_words.h    the text: what happened, which edge is missing, what mends it
-//     race_json.c     the line of the file, with what a picture needs of the log
+//     race_report.c        which are reported, and where to
+//     race_words.h         the text: what happened, which edge is missing, what mends it
+//     race_json.c          the line of the file, with what a picture needs of the log
+//     race_environment.c   TIDEMARK_SIM_RACES
 //
 // All functions need the simulator's lock.
 #ifndef TIDEMARK_SIMULATOR_RACE_REPORT_H
@@ -47,5 +48,7 @@ void sim__race_report(const struct sim__race_found *found);
 // For sim_race_start and sim_race_stop.
 enum base_status sim__race_report_start(const struct sim_race_options *options);
 void sim__race_report_stop(void);
+// race_environment.c: TIDEMARK_SIM_RACES, before the first start of the machine.
+enum base_status sim__races_from_environment(void);
 
 #endif

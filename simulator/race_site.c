@@ -278,6 +278,8 @@ const char *sim__race_origin_what(uint32_t number, char *text, size_t size) {
     case SIM__OPERATION_VALUE: snprintf(text, size, "write of a value"); break;
     case SIM__OPERATION_RECORD: snprintf(text, size, "event record"); break;
     case SIM__OPERATION_WAIT: snprintf(text, size, "wait"); break;
+    case SIM__OPERATION_LAUNCH_BEGIN:
+    case SIM__OPERATION_LAUNCH_END: snprintf(text, size, "launch of a graph"); break;
     case SIM__OPERATION_INTERNAL:
         snprintf(text, size, "%s", origin->name == NULL ? "internal work" : origin->name);
         break;

@@ -63,99 +63,118 @@ static void headline(struct sim__text *text, const struct sim__race_found *found
     sim__text_add(text, ": %s\n", texts[found->rule]);
 }
 
+// "operation 3 of stream 5"
+static void place_add(struct sim__text *text, const struct sim__race_side *side) {
+    char stream[SIM__RACE_NOUN_TEXT];
+    sim__text_add(text, "operation %" PRIu64 " of %s", side->sequence,
+                  sim__race_words_stream(side->stream, stream));
+    if (sim__state.options.device_count > 1)
+        sim__text_add(text, " (device %d)", side->device);
+}
+
+static void node_add(struct sim__text *text, const struct sim__race_side *side,
+                     const struct sim_race_operation *operation) {
+    char stream[SIM__RACE_NOUN_TEXT];
+    sim__text_add(text, ", node %" PRIu64 " of graph %" PRIu64, side->node, side->graph);
+    if (side->node_stream != 0)
+        sim__text_add(text, ", captured in %s", sim__race_words_stream(side->node_stream, stream));
+    if (operation->node[0] != '\0')
+        sim__text_add(text, ", \"%s\"", operation->node);
+    sim__text_add(text, "\n           launched");
+    if (operation->site[0] != '\0')
+        sim__text_add(text, " at %s", operation->site);
+}
+
 static void side_line(struct sim__text *text, const char *which, const struct sim__race_side *side,
                       const struct sim_race_operation *operation) {
-    char stream[SIM__RACE_NOUN_TEXT];
+    const bool is_node = side->node_origin != 0;
+    const char *site = is_node ? operation->node_site : operation->site;
     if (!sim__race_is_side(side))
         return;
     sim__text_add(text, "  %-8s %s", which, operation->what);
-    if (side->node_origin != 0) {
-        sim__text_add(text, ", node %" PRIu64 " of graph %" PRIu64, side->node, side->graph);
-        if (side->node_stream != 0)
-            sim__text_add(text, ", captured in %s",
-                          sim__race_words_stream(side->node_stream, stream));
-        if (operation->node[0] != '\0')
-            sim__text_add(text, " as \"%s\"", operation->node);
-        if (operation->node_site[0] != '\0')
-            sim__text_add(text, " at %s", operation->node_site);
-        sim__text_add(text, "; launched");
+    if (site[0] != '\0')
+        sim__text_add(text, " at %s", site);
+    if (is_node)
+        node_add(text, side, operation);
+    if (side->stream != 0) {
+        sim__text_add(text, ", ");
+        place_add(text, side);
     }
-    if (side->stream != 0)
-        sim__text_add(text, "%s %s of device %d, its operation %" PRIu64,
-                      side->node_origin != 0 ? " in" : ",",
-                      sim__race_words_stream(side->stream, stream), side->device, side->sequence);
-    if (operation->thread > 0)
-        sim__text_add(text, ", by thread %d", operation->thread);
     if (operation->label[0] != '\0')
         sim__text_add(text, ", \"%s\"", operation->label);
-    if (operation->site[0] != '\0')
-        sim__text_add(text, ", at %s", operation->site);
+    if (operation->thread > 1)
+        sim__text_add(text, ", by thread %d", operation->thread);
     sim__text_add(text, "\n");
 }
 
-static const char *does(const struct sim__race_side *side) {
-    return side->mode == SIM_ACCESS_WRITE    ? "writes"
-           : side->mode == SIM_ACCESS_ATOMIC ? "updates"
-                                             : "reads";
+// What it does to the bytes; NULL if it is no access.
+static const char *deed(const struct sim__race_side *side) {
+    static const char *const words[] = {
+        [SIM_ACCESS_READ] = "reads",
+        [SIM_ACCESS_WRITE] = "writes",
+        [SIM_ACCESS_ATOMIC] = "updates",
+        [SIM_ACCESS_CARRY] = "reads",
+    };
+    const uint8_t act = sim__race_side_act(side);
+    const bool is_access = sim__race_is_side(side) && act != SIM__RACE_CALL && act < SIM__RACE_TAKE;
+    return is_access ? words[side->mode] : NULL;
 }
 
-static bool is_access(const struct sim__race_side *side) {
-    return sim__race_is_side(side) && sim__race_side_act(side) != SIM__RACE_CALL &&
-           sim__race_side_act(side) < SIM__RACE_TAKE;
+static void deeds_add(struct sim__text *text, const struct sim__race_found *found) {
+    const char *first = deed(&found->first), *second = deed(&found->second);
+    if (first != NULL && second != NULL && strcmp(first, second) == 0)
+        sim__text_add(text, "; both %.*s", (int)strlen(first) - 1, first);
+    else if (first != NULL && second != NULL)
+        sim__text_add(text, "; the first %s, the second %s", first, second);
+    else if (first != NULL || second != NULL)
+        sim__text_add(text, "; the access %s", first != NULL ? first : second);
+}
+
+static void pieces_add(struct sim__text *text, const struct sim__race_found *found) {
+    if (found->rows > 1)
+        sim__text_add(text,
+                      "%" PRIu64 " pieces of %" PRIu64 " bytes, %" PRIu64 " apart, the first: ",
+                      found->rows, found->size, found->pitch);
 }
 
 static void bytes_line(struct sim__text *text, const struct sim__race_found *found) {
     char size[BASE_SIZE_TEXT], call[SIM__RACE_NOUN_TEXT];
     const struct sim__race_allocation *memory = sim__race_log_allocation(found->start);
-    const uint64_t start = memory != NULL ? memory->start : found->allocation_start;
-    sim__text_add(text, "  bytes   ");
-    if (found->rows > 1)
-        sim__text_add(text,
-                      " %" PRIu64 " pieces of %" PRIu64 " bytes, %" PRIu64 " apart, the first:",
-                      found->rows, found->size, found->pitch);
-    if (start != 0 && found->start >= start)
-        sim__text_add(text, " %" PRIu64 " to %" PRIu64 " of", found->start - start,
-                      found->start - start + found->size - (found->size > 0));
-    else
-        sim__text_add(text, " %" PRIu64 " at 0x%" PRIx64, found->size, found->start);
-    if (memory != NULL)
-        sim__text_add(text, " the %s", base_size_format(memory->size, size));
-    if (start != 0 && found->start >= start)
-        sim__text_add(text, "%s at 0x%" PRIx64, memory == NULL ? " the memory" : "", start);
-    if (memory != NULL && memory->origin != 0) {
+    sim__text_add(text, "  bytes    ");
+    pieces_add(text, found);
+    if (memory != NULL) {
+        const uint64_t first = found->start - memory->start;
+        sim__text_add(text, "%" PRIu64 " to %" PRIu64 " of the %s at 0x%" PRIx64, first,
+                      first + found->size - (found->size > 0), base_size_format(memory->size, size),
+                      memory->start);
         sim__text_add(text, ", allocated by %s",
                       sim__race_origin_what(memory->origin, call, sizeof call));
         sim__race_words_site(text, memory->origin);
+    } else {
+        sim__text_add(text, "%" PRIu64 " at 0x%" PRIx64, found->size, found->start);
     }
-    if (is_access(&found->first) && is_access(&found->second))
-        sim__text_add(text, "; the first %s, the second %s", does(&found->first),
-                      does(&found->second));
-    else if (is_access(&found->first) || is_access(&found->second))
-        sim__text_add(text, "; the access %s",
-                      does(is_access(&found->first) ? &found->first : &found->second));
+    deeds_add(text, found);
     sim__text_add(text, "\n");
 }
 
-static void block_line(struct sim__text *text, const char *which, uint64_t number) {
-    const struct sim__race_block *block = sim__race_log_block(number);
+static void block_line(struct sim__text *text, const struct sim__race_block *block) {
     char stream[SIM__RACE_NOUN_TEXT];
-    if (block == NULL)
-        return;
-    sim__text_add(text, "  %-8s ", which);
-    sim__race_words_block(text, block);
+    sim__text_add(text, "  block    ");
+    if (block->name != NULL && block->name[0] != '\0')
+        sim__text_add(text, "%s", block->name);
+    else
+        sim__text_add(text, "%" PRIu64, block->number);
     sim__text_add(text, ", %" PRIu64 " bytes at 0x%" PRIx64 ": taken for %s", block->size,
                   block->start, sim__race_words_stream(block->stream, stream));
     sim__race_words_site(text, block->taken_origin);
     for (uint32_t i = 0; i < block->use_count && i < SIM__RACE_BLOCK_USES; ++i) {
-        sim__text_add(text, ", record_stream(%s)",
+        const bool is_late = block->given != 0 && block->uses[i].number > block->given;
+        sim__text_add(text, ", %srecord_stream(%s)", is_late ? "too late " : "",
                       sim__race_words_stream(block->uses[i].stream, stream));
         sim__race_words_site(text, block->uses[i].origin);
-        if (block->given != 0 && block->uses[i].number > block->given)
-            sim__text_add(text, " (after it was given back)");
     }
     if (block->use_count > SIM__RACE_BLOCK_USES)
-        sim__text_add(text, ", record_stream %u more times",
-                      (unsigned)(block->use_count - SIM__RACE_BLOCK_USES));
+        sim__text_add(text, ", %u more", (unsigned)(block->use_count - SIM__RACE_BLOCK_USES));
     if (block->given != 0) {
         sim__text_add(text, ", given back");
         sim__race_words_site(text, block->given_origin);
@@ -163,21 +182,39 @@ static void block_line(struct sim__text *text, const char *which, uint64_t numbe
     sim__text_add(text, "\n");
 }
 
+// In the order in which they were taken, each once.
+static void block_lines(struct sim__text *text, const struct sim__race_found *found) {
+    const uint64_t numbers[3] = {found->block, found->first.block, found->second.block};
+    uint64_t last = 0;
+    for (int i = 0; i < 3; ++i) {
+        uint64_t next = UINT64_MAX;
+        for (int j = 0; j < 3; ++j)
+            if (numbers[j] > last && numbers[j] < next)
+                next = numbers[j];
+        const struct sim__race_block *block = next == UINT64_MAX ? NULL : sim__race_log_block(next);
+        if (block != NULL)
+            block_line(text, block);
+        last = next;
+    }
+}
+
+static void sentence_line(struct sim__text *text, const char *which,
+                          const struct sim__text *sentence) {
+    if (sentence->length > 0)
+        sim__text_add(text, "  %-8s %s\n", which, sentence->bytes);
+}
+
 void sim__race_words(struct sim__text *text, const struct sim__race_found *found,
                      const struct sim_race_report *report) {
     struct sim__text missing = {NULL, 0, 0}, mend = {NULL, 0, 0};
-    const uint64_t blocks[3] = {found->block, found->first.block, found->second.block};
     headline(text, found, report);
     side_line(text, "first", &found->first, &report->first);
     side_line(text, "second", &found->second, &report->second);
     bytes_line(text, found);
-    for (int i = 0; i < 3; ++i)
-        if (blocks[i] != 0 && (i < 1 || blocks[i] != blocks[0]) &&
-            (i < 2 || blocks[i] != blocks[1]))
-            block_line(text, "block", blocks[i]);
+    block_lines(text, found);
     sim__race_words_missing(&missing, &mend, found);
-    sim__text_add(text, "  missing  %s\n  mend     %s\n",
-                  missing.bytes == NULL ? "" : missing.bytes, mend.bytes == NULL ? "" : mend.bytes);
+    sentence_line(text, "missing", &missing);
+    sentence_line(text, "mend", &mend);
     sim__text_deinit(&missing);
     sim__text_deinit(&mend);
 }

@@ -1,7 +1,9 @@
 // A report in words: race_report.h.
 //
-//     race_words.c     all of it
-//     race_missing.c   the edge that is missing, and what mends it
+//     race_words.c      all of it
+//     race_missing.c    the edge that is missing, and what mends it
+//     race_lifetime.c   the same where memory begins or ends
+//     race_story.c      what happened between the two
 #ifndef TIDEMARK_SIMULATOR_RACE_WORDS_H
 #define TIDEMARK_SIMULATOR_RACE_WORDS_H
 
