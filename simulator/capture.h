@@ -103,11 +103,10 @@ cudaError_t sim__capture_alloc(struct sim__stream *stream, int device, uint64_t 
                                void **pointer);
 cudaError_t sim__capture_free(struct sim__stream *stream, void *pointer);
 
-// A record of EVENT in STREAM, which captures: EVENT holds the stream's set; EXTERNAL: a node.
-cudaError_t sim__capture_record(struct sim__stream *stream, struct sim__event *event,
-                                bool external);
-// A wait of STREAM for EVENT, one of which has to do with a capture. *is_over: nothing is left to
-// do.
+// A record of EVENT in STREAM, or a wait, that may have to do with a capture. *is_over: nothing is
+// left to do. EXTERNAL: it is to be a node.
+cudaError_t sim__capture_record(struct sim__stream *stream, struct sim__event *event, bool external,
+                                bool *is_over);
 cudaError_t sim__capture_wait(struct sim__stream *stream, struct sim__event *event, bool external,
                               bool *is_over);
 // EVENT is recorded outside captures, or destroyed.

@@ -139,11 +139,12 @@ static cudaError_t event_node(struct sim__stream *stream, const struct sim__even
     return error;
 }
 
-cudaError_t sim__capture_record(struct sim__stream *stream, struct sim__event *event,
-                                bool external) {
-    struct sim__capture_part *part = stream->capture;
-    if (external)
-        return event_node(stream, event, cudaGraphNodeTypeEventRecord);
+static cudaError_t external_outside(void) {
+    return sim__reading_other[SIM__READING_EXTERNAL_OUTSIDE] ? cudaErrorIllegalState
+                                                             : cudaErrorInvalidValue;
+}
+
+static cudaError_t record_in_capture(struct sim__capture_part *part, struct sim__event *event) {
     if (part->capture->invalidated)
         return cudaErrorStreamCaptureInvalidated;
     if (event->captured == NULL) {
@@ -157,6 +158,20 @@ cudaError_t sim__capture_record(struct sim__stream *stream, struct sim__event *e
     event->captured->part = part;
     sim__node_set_copy(&event->captured->set, &part->set);
     return cudaSuccess;
+}
+
+cudaError_t sim__capture_record(struct sim__stream *stream, struct sim__event *event, bool external,
+                                bool *is_over) {
+    *is_over = stream->capture != NULL;
+    if (*is_over)
+        return external ? event_node(stream, event, cudaGraphNodeTypeEventRecord)
+                        : record_in_capture(stream->capture, event);
+    if (external)
+        return external_outside();
+    const cudaError_t error = sim__capture_legacy(stream);
+    if (error == cudaSuccess)
+        sim__event_uncapture(event);
+    return error;
 }
 
 // EVENT was not recorded in the stream's own capture.
@@ -211,6 +226,8 @@ cudaError_t sim__capture_wait(struct sim__stream *stream, struct sim__event *eve
     if (stream->capture != NULL)
         return external ? event_node(stream, event, cudaGraphNodeTypeWaitEvent)
                         : wait_of_capturing(stream, event, other);
+    if (external)
+        return external_outside();
     if (other != NULL)
         return wait_to_join(stream, event, other);
     if (event->captured != NULL)

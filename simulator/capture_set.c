@@ -7,8 +7,9 @@
 #include <string.h>
 
 #define SIZE_FIRST 4
-// Sets whose product of sizes is above this are united by marks, which touch each node.
-#define SCAN_MAX 64
+// Two sets that both hold more are united by marks, which touch each node; else the larger one's
+// array is looked through for each node of the smaller one.
+#define SCAN_MAX 8
 
 static void grow(struct sim__node_set *set, uint32_t size) {
     const uint32_t least = set->size == 0 ? SIZE_FIRST : 2 * set->size;
@@ -80,7 +81,7 @@ static void unite_by_marks(struct sim__node_set *set, struct sim__node *const *n
 void sim__node_set_add(struct sim__node_set *set, struct sim__node *const *nodes,
                        const uint32_t *data, uint32_t count) {
     const uint32_t before = set->count;
-    if ((uint64_t)before * count > SCAN_MAX) {
+    if (before > SCAN_MAX && count > SCAN_MAX) {
         unite_by_marks(set, nodes, data, count);
         return;
     }

@@ -7,7 +7,6 @@
 #include "simulator/order.h"
 #include "simulator/plant.h"
 #include "simulator/pool.h"
-#include "simulator/reading.h"
 #include "simulator/schedule.h"
 #include "simulator/stream.h"
 
@@ -47,10 +46,9 @@ static bool record_is_over(const struct sim__stream *stream) {
            !stream->held && sim__observer == NULL;
 }
 
-// External records and waits are for captures.
-static cudaError_t external_outside(void) {
-    return sim__reading_other[SIM__READING_EXTERNAL_OUTSIDE] ? cudaErrorIllegalState
-                                                             : cudaErrorInvalidValue;
+// Whether a record of EVENT, or a wait for it, may have to do with a capture.
+static bool meets_capture(const struct sim__event *event, unsigned int flags) {
+    return sim__captures_exist() || __builtin_expect(event->captured != NULL || flags != 0, 0);
 }
 
 // The position is set first: the operation may run within the submission, and then stamps the
@@ -68,13 +66,12 @@ static cudaError_t record_locked(cudaEvent_t event_handle, cudaStream_t stream_h
         return error;
     if (event->device != stream->device && !sim__planted(SIM__PLANT_RECORD_DEVICE))
         return cudaErrorInvalidResourceHandle;
-    if (stream->capture != NULL)
-        return sim__capture_record(stream, event, flags == cudaEventRecordExternal);
-    if (flags == cudaEventRecordExternal)
-        return external_outside();
-    if ((error = sim__capture_legacy(stream)) != cudaSuccess)
-        return error;
-    sim__event_uncapture(event);
+    if (meets_capture(event, flags)) {
+        bool is_over;
+        error = sim__capture_record(stream, event, flags == cudaEventRecordExternal, &is_over);
+        if (error != cudaSuccess || is_over)
+            return error;
+    }
     if (event->recorded && sim__planted(SIM__PLANT_RECORD_KEPT))
         return cudaSuccess;
     event->recorded = true;
@@ -127,9 +124,7 @@ static cudaError_t wait_locked(cudaStream_t stream_handle, cudaEvent_t event_han
         error = sim__stream_resolve(stream_handle, &stream);
     if (error != cudaSuccess)
         return error;
-    if (flags == cudaEventWaitExternal && stream->capture == NULL)
-        return external_outside();
-    if (sim__captures_exist() || event->captured != NULL) {
+    if (meets_capture(event, flags)) {
         bool is_over;
         error = sim__capture_wait(stream, event, flags == cudaEventWaitExternal, &is_over);
         if (error != cudaSuccess || is_over)
