@@ -101,6 +101,7 @@ static struct world {
         int value, point;
     } writes[STREAMS_MAX][WRITES_MAX];
     int write_counts[STREAMS_MAX];
+    bool value_seen; // any, by any thread
     // Memory that operations allocate: lives, and of memory nodes in how many launches unfreed.
     bool born[BUFFERS_MAX], dead[BUFFERS_MAX], is_node[BUFFERS_MAX];
     bool taken[BLOCKS_MAX], given[BLOCKS_MAX];
@@ -427,7 +428,8 @@ static void host_observes(const struct point_set *covered) {
     if (last != NONE)
         set_add(&known, &world.judgement->points[last].before);
     world.judgement->known[operation] = set_within(covered, &known);
-    if (world.judgement->known[operation] && world.results[operation] != 0)
+    // A value that was seen tells of the write, not that the stream is done with it.
+    if (world.judgement->known[operation] && world.results[operation] != 0 && !world.value_seen)
         refuse("the query answers %d, but the host knows", world.results[operation]);
     host_step(world.results[operation] == 0 ? covered : NULL);
 }
@@ -482,6 +484,7 @@ static void submit_value_poll(void) {
     for (int i = 0; i < world.write_counts[current()->token]; ++i)
         if (world.writes[current()->token][i].value >= current()->value) {
             host_waits_for(world.writes[current()->token][i].point);
+            world.value_seen = true;
             return;
         }
     refuse("nobody writes the value");
