@@ -1,0 +1,28 @@
+// Plays a program through the CUDA API of the simulated device with the race checker on, and says
+// which pairs were reported.
+#ifndef TIDEMARK_SIMULATOR_RACE_PROPERTY_PERFORM_H
+#define TIDEMARK_SIMULATOR_RACE_PROPERTY_PERFORM_H
+
+#include "simulator/race_property/closure.h"
+
+struct performance {
+    const char *schedule; // for sim_schedule
+    int cell_bytes;       // what a cell stands for
+    // Of accesses through a block, whether the launch names it: by bits of the operation's index.
+    bool name_blocks;
+};
+
+struct performed {
+    int results[OPERATIONS_MAX]; // of queries
+    int pair_count;
+    struct pair pairs[PAIRS_MAX];
+    char problem[512]; // a call that failed, a report of none of the program's operations; else ""
+    char text[2048];   // of the first report
+};
+
+// Starts the machine anew each time. A host thread other than the caller makes the calls of thread
+// 1. Not thread-safe.
+void program_perform(const struct program *program, const struct performance *performance,
+                     struct performed *performed);
+
+#endif

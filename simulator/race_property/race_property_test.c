@@ -1,0 +1,211 @@
+// The race checker reports nothing of random legal programs, and of each with an edge removed at
+// least one of the pairs that are unordered then, and no other.
+//
+//     race_property_test [PROGRAMS [FIRST [SCHEDULE]]]      default: 2,000 programs from seed 1
+//
+// What is unordered says closure.h from the program alone. A failure is printed with its seed as a
+// litmus case, made smaller.
+#include "simulator/race_property/closure.h"
+#include "simulator/race_property/draw.h"
+#include "simulator/race_property/features.h"
+#include "simulator/race_property/perform.h"
+#include "simulator/race_property/removal.h"
+#include "simulator/race_property/verdict.h"
+
+#include "base/check.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FAILURES_MAX 8
+#define QUERY_SEEDS  64
+
+static struct {
+    uint64_t programs, operations, runs, failures;
+    uint64_t features[FEATURE_COUNT];
+    uint64_t removed;   // programs with an edge whose removal leaves a conflict unordered
+    uint64_t candidates; // edges that were tried for that
+    uint64_t kinds[REMOVE_CONDITION + 1];
+    uint64_t pairs, named;
+} totals;
+
+static const char *only_schedule; // NULL: all
+
+static struct performance performance_make(uint64_t seed) {
+    static const int cells[] = {1, 3, 64, 1000, 1, 4, 96, 512, 1, 2, 48, 8192};
+    return (struct performance){.cell_bytes = cells[seed % (sizeof cells / sizeof cells[0])],
+                                .name_blocks = seed % 2};
+}
+
+static void fail(const struct program *program, struct performance performance,
+                 enum verdict verdict, uint64_t seed, const char *removed) {
+    char name[32];
+    static struct program small;
+    ++totals.failures;
+    printf("seed %" PRIu64 ", schedule %s, cells of %d bytes, removed: %s: %s\n", seed,
+           performance.schedule, performance.cell_bytes, removed, verdict_text(verdict));
+    if (verdict == VERDICT_ILLEGAL)
+        printf("%s\n", verdict_judgement()->why);
+    small = *program;
+    program_shrink(&small, &performance, verdict);
+    snprintf(name, sizeof name, "seed-%" PRIu64, seed);
+    verdict_print(stdout, &small, name);
+    if (totals.failures >= FAILURES_MAX) {
+        printf("%d failures: enough\n", FAILURES_MAX);
+        exit(1);
+    }
+}
+
+static bool has_queries(const struct program *program) {
+    for (int i = 0; i < program->count; ++i)
+        if (!program->operations[i].dropped && verb_queries(program->operations[i].verb))
+            return true;
+    return false;
+}
+
+static void schedule_name(char text[32], uint64_t seed, int index) {
+    if (only_schedule != NULL)
+        snprintf(text, 32, "%s", only_schedule);
+    else if (index < 2)
+        snprintf(text, 32, "%s", index == 0 ? "eager" : "lazy");
+    else
+        snprintf(text, 32, "random:%" PRIu64, seed * QUERY_SEEDS + (uint64_t)index);
+}
+
+// --- No false report ---
+
+static void check_legal(const struct program *program, uint64_t seed) {
+    struct performance performance = performance_make(seed);
+    for (int i = 0; i < 3; ++i) {
+        char schedule[32];
+        schedule_name(schedule, seed, i);
+        performance.schedule = schedule;
+        const enum verdict verdict = verdict_of(program, &performance);
+        ++totals.runs;
+        // The generator and the judge agree, whatever the checker says.
+        if (verdict != VERDICT_ILLEGAL)
+            BASE_CHECK_EQ(verdict_judgement()->pair_count, 0);
+        if (verdict != VERDICT_RIGHT) {
+            fail(program, performance, verdict, seed, "nothing");
+            return;
+        }
+    }
+    const uint32_t features = features_of(program, verdict_judgement());
+    for (int i = 0; i < FEATURE_COUNT; ++i)
+        totals.features[i] += features >> i & 1;
+}
+
+// --- No miss ---
+
+// Whether some pair is unordered, for some answers of the queries.
+static bool leaves_a_pair(const struct program *program) {
+    static struct judgement judgement;
+    static int results[OPERATIONS_MAX];
+    for (int choice = 0; choice < 4; ++choice) {
+        int query = 0;
+        for (int i = 0; i < program->count; ++i) {
+            results[i] = 0;
+            if (!program->operations[i].dropped && verb_queries(program->operations[i].verb))
+                results[i] = choice >> query++ & 1 ? 600 : 0;
+        }
+        closure_judge(program, results, &judgement);
+        if (judgement.valid && judgement.pair_count > 0)
+            return true;
+        if (query == 0)
+            break;
+    }
+    return false;
+}
+
+// Pairs of the last run, each once.
+static void count_named(void) {
+    const struct performed *performed = verdict_performed();
+    totals.pairs += (uint64_t)verdict_judgement()->pair_count;
+    for (int i = 0; i < performed->pair_count; ++i) {
+        bool again = false;
+        for (int k = 0; k < i; ++k)
+            again = again || pair_equal(&performed->pairs[i], &performed->pairs[k]);
+        totals.named += !again;
+    }
+}
+
+static void check_removed(const struct program *program, uint64_t seed, const char *removed) {
+    struct performance performance = performance_make(seed);
+    const bool queries = has_queries(program);
+    bool reported = false;
+    for (int i = 0; i < (queries ? 2 + QUERY_SEEDS : 3); ++i) {
+        char schedule[32];
+        schedule_name(schedule, seed, i);
+        performance.schedule = schedule;
+        const enum verdict verdict = verdict_of(program, &performance);
+        ++totals.runs;
+        if (verdict != VERDICT_RIGHT) {
+            fail(program, performance, verdict, seed, removed);
+            return;
+        }
+        if (verdict_performed()->pair_count > 0 && !reported)
+            count_named();
+        reported = reported || verdict_performed()->pair_count > 0;
+        if (queries && reported && i >= 4)
+            break;
+    }
+    if (!reported)
+        fail(program, performance, VERDICT_MISSED, seed, removed);
+}
+
+// Takes one edge away that mattered, and checks what is left.
+static void check_one_removal(const struct program *program, uint64_t seed) {
+    static struct removal removals[REMOVALS_MAX];
+    static struct program less;
+    struct base_random random = base_random_init(seed, "race property removal");
+    for (int count = removals_list(program, removals); count > 0; --count) {
+        const int chosen = (int)base_random_below(&random, (uint64_t)count);
+        const struct removal removal = removals[chosen];
+        removals[chosen] = removals[count - 1];
+        less = *program;
+        removal_apply(&less, &removal);
+        ++totals.candidates;
+        if (!leaves_a_pair(&less))
+            continue;
+        ++totals.removed;
+        ++totals.kinds[removal.kind];
+        check_removed(&less, seed, removal_text(program, &removal));
+        return;
+    }
+}
+
+int main(int argc, char **argv) {
+    const uint64_t programs = argc > 1 ? strtoull(argv[1], NULL, 10) : 2000;
+    const uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    static struct program program;
+    only_schedule = argc > 3 ? argv[3] : NULL;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (uint64_t seed = first; seed < first + programs; ++seed) {
+        base_check_context("seed %" PRIu64, seed);
+        struct base_random random = base_random_init(seed, "race property");
+        program_draw(&random, &program);
+        ++totals.programs;
+        totals.operations += (uint64_t)program.count;
+        check_legal(&program, seed);
+        check_one_removal(&program, seed);
+    }
+    printf("seeds %" PRIu64 " to %" PRIu64 ": %" PRIu64 " legal programs, %" PRIu64
+           " operations, %" PRIu64 " runs, %" PRIu64 " failures\n",
+           first, first + programs - 1, totals.programs, totals.operations, totals.runs,
+           totals.failures);
+    for (enum feature i = 0; i < FEATURE_COUNT; ++i)
+        printf("%5.1f %% with %s\n", 100 * (double)totals.features[i] / (double)programs,
+               feature_text(i));
+    printf("%" PRIu64 " programs with an edge removed (%" PRIu64 " calls, %" PRIu64
+           " barriers, %" PRIu64 " conditions): %" PRIu64 " of %" PRIu64
+           " unordered pairs named\n",
+           totals.removed, totals.kinds[REMOVE_CALL], totals.kinds[REMOVE_BARRIER],
+           totals.kinds[REMOVE_CONDITION], totals.named, totals.pairs);
+    if (programs >= 1000 && totals.failures == 0) {
+        for (enum feature i = 0; i < FEATURE_COUNT; ++i)
+            BASE_CHECK_GE(20 * totals.features[i], programs);
+        BASE_CHECK_GE(10 * totals.removed, 8 * programs);
+    }
+    return totals.failures > 0;
+}
