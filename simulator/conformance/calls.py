@@ -1,7 +1,8 @@
 """Lists the CUDA calls that the simulator's headers declare, and those that each case makes.
 
     CALL_DECLARED("cudaFree")               by a header
-    CALL_USED("free_null", "cudaFree")      by a case's function, or one of its file that it calls
+    CALL_USED("free_null", "cudaFree")      by a case's function, or one of its file that it calls,
+                                            or of a header *_cases.h that the file includes
 
 usage: calls.py HEADER... -- CASES.c...
 
@@ -10,6 +11,7 @@ ends with "}" there. A file that is compiled for per-thread default streams mean
 CUDA's suffixes.
 """
 
+import os
 import re
 import sys
 
@@ -30,9 +32,13 @@ def functions(path):
 
 
 def used(path, names):
-    bodies = dict(functions(path))
     with open(path, encoding="utf-8") as file:
-        per_thread = "#define CUDA_API_PER_THREAD_DEFAULT_STREAM" in file.read()
+        text = file.read()
+    per_thread = "#define CUDA_API_PER_THREAD_DEFAULT_STREAM" in text
+    bodies = {}
+    for header in re.findall(r'^#include ".*/(\w+_cases\.h)"', text, re.M):
+        bodies.update(functions(os.path.join(os.path.dirname(path), header)))
+    bodies.update(functions(path))
     words = {name: set(re.findall(r"\b\w+\b", body)) for name, body in bodies.items()}
     for name in bodies:
         reached, open_names = set(), [name]

@@ -4,21 +4,28 @@
 
 #include "simulator/conformance/conformance.h"
 
-#define CONFORMANCE_GROUP_LIST(X)                          \
-    X(device, "Devices and contexts")                      \
-    X(error, "Errors")                                     \
-    X(memory, "Device memory")                             \
-    X(host_memory, "Page-locked memory and pointers")      \
-    X(copy, "Copies and fills")                            \
-    X(peer, "Several devices")                             \
-    X(stream, "Streams")                                   \
-    X(legacy, "The default streams")                       \
-    X(per_thread, "Per-thread default streams")            \
-    X(host_function, "Host functions")                     \
-    X(event, "Events")                                     \
-    X(pool, "Stream-ordered memory")                       \
-    X(virtual_memory, "Virtual memory")                    \
-    X(driver, "The rest of the driver")                    \
+#define CONFORMANCE_GROUP_LIST(X)                            \
+    X(device, "Devices and contexts")                        \
+    X(error, "Errors")                                       \
+    X(memory, "Device memory")                               \
+    X(host_memory, "Page-locked memory and pointers")        \
+    X(copy, "Copies and fills")                              \
+    X(peer, "Several devices")                               \
+    X(stream, "Streams")                                     \
+    X(legacy, "The default streams")                         \
+    X(per_thread, "Per-thread default streams")              \
+    X(host_function, "Host functions")                       \
+    X(event, "Events")                                       \
+    X(pool, "Stream-ordered memory")                         \
+    X(virtual_memory, "Virtual memory")                      \
+    X(driver, "The rest of the driver")                      \
+    X(capture_mode, "Capture: modes and unsafe calls")       \
+    X(capture, "Capture: refusals, forks, begin and end")    \
+    X(capture_event, "Capture: events")                      \
+    X(capture_info, "Capture: information and dependencies") \
+    X(graph, "Graphs: nodes and edges")                      \
+    X(graph_exec, "Graphs: executables")                     \
+    X(graph_memory, "Graphs: memory nodes")                  \
     X(order, "Order: what is guaranteed and what is not")
 
 // Each ends with a case without a name.

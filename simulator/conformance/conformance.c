@@ -105,6 +105,28 @@ void *conformance_pinned_memory(struct conformance *c, size_t size) {
     return object_add(c, CONFORMANCE_PINNED_MEMORY, "cudaHostAlloc", error, pointer);
 }
 
+cudaGraph_t conformance_graph(struct conformance *c) {
+    cudaGraph_t graph = NULL;
+    const cudaError_t error = cudaGraphCreate(&graph, 0);
+    return object_add(c, CONFORMANCE_GRAPH, "cudaGraphCreate", error, graph);
+}
+
+cudaGraphExec_t conformance_graph_exec(struct conformance *c, cudaGraph_t graph) {
+    cudaGraphExec_t exec = NULL;
+    const cudaError_t error = cudaGraphInstantiate(&exec, graph, 0);
+    return object_add(c, CONFORMANCE_GRAPH_EXEC, "cudaGraphInstantiate", error, exec);
+}
+
+void conformance_keep_graph(struct conformance *c, cudaGraph_t graph) {
+    if (graph != NULL)
+        (void)object_add(c, CONFORMANCE_GRAPH, "", cudaSuccess, graph);
+}
+
+void conformance_keep_graph_exec(struct conformance *c, cudaGraphExec_t exec) {
+    if (exec != NULL)
+        (void)object_add(c, CONFORMANCE_GRAPH_EXEC, "", cudaSuccess, exec);
+}
+
 cudaEvent_t conformance_mark(struct conformance *c, cudaStream_t stream) {
     cudaEvent_t event = conformance_event(c);
     const cudaError_t error = cudaEventRecord(event, stream);
@@ -154,16 +176,36 @@ static void machine_begin(void) {
     (void)cudaGetLastError();
 }
 
+// A capture that the case left would make what follows fail.
+static void captures_end(const struct conformance *c) {
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    (void)cudaThreadExchangeStreamCaptureMode(&mode);
+    for (int i = 0; i < c->object_count; ++i) {
+        enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+        cudaGraph_t graph = NULL;
+        if (c->objects[i].kind == CONFORMANCE_STREAM &&
+            cudaStreamIsCapturing(c->objects[i].handle, &status) == cudaSuccess &&
+            status != cudaStreamCaptureStatusNone &&
+            cudaStreamEndCapture(c->objects[i].handle, &graph) == cudaSuccess)
+            (void)cudaGraphDestroy(graph);
+    }
+    mode = cudaStreamCaptureModeGlobal;
+    (void)cudaThreadExchangeStreamCaptureMode(&mode);
+}
+
 static void object_end(const struct conformance_object *object) {
     switch (object->kind) {
     case CONFORMANCE_STREAM: (void)cudaStreamDestroy(object->handle); break;
     case CONFORMANCE_EVENT: (void)cudaEventDestroy(object->handle); break;
     case CONFORMANCE_DEVICE_MEMORY: (void)cudaFree(object->handle); break;
     case CONFORMANCE_PINNED_MEMORY: (void)cudaFreeHost(object->handle); break;
+    case CONFORMANCE_GRAPH: (void)cudaGraphDestroy(object->handle); break;
+    case CONFORMANCE_GRAPH_EXEC: (void)cudaGraphExecDestroy(object->handle); break;
     }
 }
 
 static void machine_end(struct conformance *c) {
+    captures_end(c);
     conformance_open(c);
     int count = 0;
     (void)cudaGetDeviceCount(&count);

@@ -30,6 +30,8 @@ enum conformance_object_kind {
     CONFORMANCE_EVENT,
     CONFORMANCE_DEVICE_MEMORY,
     CONFORMANCE_PINNED_MEMORY,
+    CONFORMANCE_GRAPH,
+    CONFORMANCE_GRAPH_EXEC,
 };
 
 struct conformance_object {
@@ -106,6 +108,11 @@ cudaStream_t conformance_stream(struct conformance *c, unsigned int flags);
 cudaEvent_t conformance_event(struct conformance *c);
 void *conformance_device_memory(struct conformance *c, size_t size);
 void *conformance_pinned_memory(struct conformance *c, size_t size);
+cudaGraph_t conformance_graph(struct conformance *c);
+cudaGraphExec_t conformance_graph_exec(struct conformance *c, cudaGraph_t graph);
+// A graph or an executable that the case made itself goes when it ends. NULL: nothing.
+void conformance_keep_graph(struct conformance *c, cudaGraph_t graph);
+void conformance_keep_graph_exec(struct conformance *c, cudaGraphExec_t exec);
 // An event recorded in the stream now.
 cudaEvent_t conformance_mark(struct conformance *c, cudaStream_t stream);
 

@@ -110,6 +110,49 @@ static void per_thread_pool(struct conformance *c) {
     answer_code(c, "destroy", cudaMemPoolDestroy(pool));
 }
 
+static void per_thread_capture(struct conformance *c) {
+    unsigned char *memory = conformance_device_memory(c, SIZE);
+    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    const cudaGraphNode_t *nodes = NULL;
+    cudaGraph_t graph = NULL;
+    cudaEvent_t event = conformance_event(c);
+    size_t count = 0;
+    MUST(c, cudaMemset(memory, 0, SIZE));
+    MUST(c, cudaDeviceSynchronize());
+    MUST(c, cudaStreamBeginCapture(NULL, cudaStreamCaptureModeGlobal));
+    MUST(c, cudaMemsetAsync(memory, 1, SIZE, NULL));
+    MUST(c, cudaStreamGetCaptureInfo(NULL, &status, NULL, &graph, &nodes, NULL, &count));
+    answer_number(c, "status", status);
+    answer_number(c, "count", (int64_t)count);
+    MUST(c, cudaStreamUpdateCaptureDependencies(NULL, NULL, NULL, 0,
+                                                cudaStreamSetCaptureDependencies));
+    MUST(c, cudaEventRecordWithFlags(event, NULL, cudaEventRecordExternal));
+    MUST(c, cudaStreamEndCapture(NULL, &graph));
+    MUST(c, cudaGraphGetRootNodes(graph, NULL, &count));
+    answer_number(c, "roots", (int64_t)count);
+    MUST(c, cudaStreamBeginCaptureToGraph(NULL, graph, NULL, NULL, 0, cudaStreamCaptureModeGlobal));
+    MUST(c, cudaMemsetAsync(memory + 1, 2, 1, NULL));
+    MUST(c, cudaStreamEndCapture(NULL, &graph));
+    MUST(c, cudaGraphGetNodes(graph, NULL, &count));
+    answer_number(c, "nodes", (int64_t)count);
+    conformance_keep_graph(c, graph);
+}
+
+static void per_thread_graph(struct conformance *c) {
+    cudaGraphInstantiateParams parameters = {.flags = cudaGraphInstantiateFlagUpload};
+    cudaGraph_t graph = conformance_graph(c);
+    cudaGraphNode_t node = NULL;
+    cudaGraphExec_t exec = NULL;
+    MUST(c, cudaGraphAddEmptyNode(&node, graph, NULL, 0));
+    MUST(c, cudaGraphInstantiateWithParams(&exec, graph, &parameters));
+    conformance_keep_graph_exec(c, exec);
+    conformance_gate(c, cudaStreamPerThread);
+    MUST(c, cudaGraphUpload(exec, NULL));
+    MUST(c, cudaGraphLaunch(exec, NULL));
+    answer_code(c, "query", cudaStreamQuery(cudaStreamPerThread));
+    answer_code(c, "synchronize", cudaStreamSynchronize(cudaStreamPerThread));
+}
+
 // Of a driver call that takes a stream there are two functions.
 static void per_thread_entry_point(struct conformance *c) {
     void *by_default = NULL, *legacy = NULL;
@@ -142,6 +185,12 @@ const struct conformance_case conformance__cases_per_thread[] = {
     CASE("per-thread-pool", "0", VERIFIED, per_thread_pool,
         "stream-ordered memory too",
         "query=600 destroy=0", NULL),
+    CASE("per-thread-capture", "0", VERIFIED, per_thread_capture,
+        "the thread's own stream captures",
+        "status=1 count=1 roots=2 nodes=3", NULL),
+    CASE("per-thread-graph", "0", VERIFIED, per_thread_graph,
+        "graphs are launched in it",
+        "query=600 synchronize=0", NULL),
     CASE("per-thread-entry-point", "0", VERIFIED, per_thread_entry_point,
         "driver calls found by name are the variants, unless the legacy ones are asked for",
         "two=yes", NULL),
