@@ -28,70 +28,71 @@
 // Declared buffers and those that operations allocate.
 #define LITMUS_BUFFER_COUNT_MAX (LITMUS_DECLARATION_COUNT_MAX + LITMUS_OPERATION_COUNT_MAX)
 #define LITMUS_STEP_COUNT_MAX   (LITMUS_WORD_COUNT_MAX / 2)
+#define LITMUS_RACE_COUNT_MAX   64 // of an expectation
 #define LITMUS_UNDEFINED        (-1) // "?": a byte that nobody wrote, or any value
 
-// X(NAME, WORD, OPERANDS, NEEDS): the operands behind the verb, a letter each (parse.c reads them),
-// and what the verb needs that this program does not play, NULL if it plays it. Operands of verbs
-// that are not played are not read.
+// X(NAME, WORD, OPERANDS): the operands behind the verb, a letter each (operation.c reads them).
 //
 //     s stream          e event           b bytes             n number        f effect, to the end
 //     t timeline        p live buffer     a buffer that is allocated here     k block that begins
-//     l block           w any word
-#define LITMUS_VERB_LIST(X)                        \
-    X(KERNEL, "kernel", "sf", NULL)                \
-    X(HOST_FUNCTION, "hostfunc", "sf", NULL)       \
-    X(COPY, "memcpy", "sbb", NULL)                 \
-    X(COPY_2D, "memcpy2d", "sbb", NULL)            \
-    X(COPY_ASYNC, "memcpyasync", "sbb", NULL)      \
-    X(COPY_2D_ASYNC, "memcpy2dasync", "sbb", NULL) \
-    X(COPY_PEER, "memcpypeer", "bb", NULL)         \
-    X(COPY_PEER_ASYNC, "memcpypeerasync", "sbb", NULL) \
-    X(FILL, "memset", "sbn", NULL)                 \
-    X(FILL_2D, "memset2d", "sbn", NULL)            \
-    X(FILL_ASYNC, "memsetasync", "sbn", NULL)      \
-    X(FILL_2D_ASYNC, "memset2dasync", "sbn", NULL) \
-    X(RECORD, "record", "es", NULL)                \
-    X(WAIT, "wait", "se", NULL)                    \
-    X(EVENT_SYNCHRONIZE, "eventsync", "e", NULL)   \
-    X(EVENT_QUERY, "eventquery", "e", NULL)        \
-    X(EVENT_POLL, "eventpoll", "e", NULL)          \
-    X(EVENT_CREATE, "eventcreate", "en", NULL)     \
-    X(EVENT_DESTROY, "eventdestroy", "e", NULL)    \
-    X(ELAPSED, "elapsed", "ee", NULL)              \
-    X(STREAM_SYNCHRONIZE, "streamsync", "s", NULL) \
-    X(STREAM_QUERY, "streamquery", "s", NULL)      \
-    X(STREAM_POLL, "streampoll", "s", NULL)        \
-    X(STREAM_DESTROY, "streamdestroy", "s", NULL)  \
-    X(DEVICE_SYNCHRONIZE, "devicesync", "n", NULL) \
-    X(SET_DEVICE, "setdevice", "n", NULL)          \
-    X(HOST_WRITE, "hostwrite", "bn", NULL)         \
-    X(HOST_READ, "hostread", "b", NULL)            \
-    X(SIGNAL, "signal", "w", NULL)                 \
-    X(AWAIT, "await", "w", NULL)                   \
-    X(ALLOC, "malloc", "ann", NULL)                \
-    X(FREE, "free", "p", NULL)                     \
-    X(HOST_ALLOC, "hostalloc", "an", NULL)         \
-    X(HOST_FREE, "hostfree", "p", NULL)            \
-    X(ALLOC_ASYNC, "mallocasync", "ans", NULL)     \
-    X(FREE_ASYNC, "freeasync", "ps", NULL)         \
-    X(TAKE, "take", "kbs", NULL)                   \
-    X(USE, "use", "ls", NULL)                      \
-    X(GIVE, "give", "l", NULL)                     \
-    X(WRITE_VALUE, "writevalue", "stn", NULL)      \
-    X(VALUE_POLL, "valuepoll", "tn", NULL)         \
-    X(BEGIN, "begin", "", "capture")               \
-    X(END, "end", "", "capture")                   \
-    X(EXCHANGE, "exchange", "", "capture")         \
-    X(STATUS, "status", "", "capture")             \
-    X(GRAPH_CREATE, "graphcreate", "", "graphs")   \
-    X(ADD_KERNEL, "addkernel", "", "graphs")       \
-    X(INSTANTIATE, "instantiate", "", "graphs")    \
-    X(LAUNCH, "launch", "", "graphs")              \
-    X(EXEC_DESTROY, "execdestroy", "", "graphs")   \
-    X(GRAPH_DESTROY, "graphdestroy", "", "graphs")
+//     l block           m capture mode    g graph             G graph that is made here
+//     x executable      X executable that is made here        d labels of nodes, or "-"
+//     w any word
+#define LITMUS_VERB_LIST(X) \
+    X(KERNEL, "kernel", "sf")                    \
+    X(HOST_FUNCTION, "hostfunc", "sf")           \
+    X(COPY, "memcpy", "sbb")                     \
+    X(COPY_2D, "memcpy2d", "sbb")                \
+    X(COPY_ASYNC, "memcpyasync", "sbb")          \
+    X(COPY_2D_ASYNC, "memcpy2dasync", "sbb")     \
+    X(COPY_PEER, "memcpypeer", "bb")             \
+    X(COPY_PEER_ASYNC, "memcpypeerasync", "sbb") \
+    X(FILL, "memset", "sbn")                     \
+    X(FILL_2D, "memset2d", "sbn")                \
+    X(FILL_ASYNC, "memsetasync", "sbn")          \
+    X(FILL_2D_ASYNC, "memset2dasync", "sbn")     \
+    X(RECORD, "record", "es")                    \
+    X(WAIT, "wait", "se")                        \
+    X(EVENT_SYNCHRONIZE, "eventsync", "e")       \
+    X(EVENT_QUERY, "eventquery", "e")            \
+    X(EVENT_POLL, "eventpoll", "e")              \
+    X(EVENT_CREATE, "eventcreate", "en")         \
+    X(EVENT_DESTROY, "eventdestroy", "e")        \
+    X(ELAPSED, "elapsed", "ee")                  \
+    X(STREAM_SYNCHRONIZE, "streamsync", "s")     \
+    X(STREAM_QUERY, "streamquery", "s")          \
+    X(STREAM_POLL, "streampoll", "s")            \
+    X(STREAM_DESTROY, "streamdestroy", "s")      \
+    X(DEVICE_SYNCHRONIZE, "devicesync", "n")     \
+    X(SET_DEVICE, "setdevice", "n")              \
+    X(HOST_WRITE, "hostwrite", "bn")             \
+    X(HOST_READ, "hostread", "b")                \
+    X(SIGNAL, "signal", "w")                     \
+    X(AWAIT, "await", "w")                       \
+    X(ALLOC, "malloc", "ann")                    \
+    X(FREE, "free", "p")                         \
+    X(HOST_ALLOC, "hostalloc", "an")             \
+    X(HOST_FREE, "hostfree", "p")                \
+    X(ALLOC_ASYNC, "mallocasync", "ans")         \
+    X(FREE_ASYNC, "freeasync", "ps")             \
+    X(TAKE, "take", "kbs")                       \
+    X(USE, "use", "ls")                          \
+    X(GIVE, "give", "l")                         \
+    X(WRITE_VALUE, "writevalue", "stn")          \
+    X(VALUE_POLL, "valuepoll", "tn")             \
+    X(BEGIN, "begin", "sm")                      \
+    X(END, "end", "sG")                          \
+    X(EXCHANGE, "exchange", "m")                 \
+    X(STATUS, "status", "s")                     \
+    X(GRAPH_CREATE, "graphcreate", "G")          \
+    X(ADD_KERNEL, "addkernel", "gdf")            \
+    X(INSTANTIATE, "instantiate", "Xg")          \
+    X(LAUNCH, "launch", "sx")                    \
+    X(EXEC_DESTROY, "execdestroy", "x")          \
+    X(GRAPH_DESTROY, "graphdestroy", "g")
 
 enum litmus_verb {
-#define LITMUS_VERB_ENUMERATOR(name, word, operands, needs) LITMUS_VERB_##name,
+#define LITMUS_VERB_ENUMERATOR(name, word, operands) LITMUS_VERB_##name,
     LITMUS_VERB_LIST(LITMUS_VERB_ENUMERATOR)
 #undef LITMUS_VERB_ENUMERATOR
         LITMUS_VERB_COUNT,
@@ -131,10 +132,18 @@ struct litmus_event {
     int device;
 };
 
+enum litmus_mode {
+    LITMUS_MODE_GLOBAL,
+    LITMUS_MODE_THREAD,
+    LITMUS_MODE_RELAXED,
+    LITMUS_MODE_BAD, // none of CUDA's
+};
+
 // ROWS pieces of LENGTH bytes, STRIDE apart, from OFFSET of a buffer on.
 struct litmus_bytes {
     int buffer;
     int offset, length, stride, rows;
+    int block; // 1 + index of the allocator's block through which the bytes are named; 0: none
 };
 static inline int litmus_bytes_count(const struct litmus_bytes *bytes) {
     return bytes->length * bytes->rows;
@@ -151,6 +160,11 @@ enum litmus_step_kind {
     LITMUS_STEP_ATOMIC, // to = to + value
     LITMUS_STEP_READ,   // from[0]
 };
+
+// How many of a step's FROM there are.
+static inline int litmus_step_source_count(enum litmus_step_kind kind) {
+    return kind == LITMUS_STEP_SUM ? 2 : kind == LITMUS_STEP_ADD || kind == LITMUS_STEP_READ;
+}
 
 struct litmus_step {
     enum litmus_step_kind kind;
@@ -171,9 +185,12 @@ struct litmus_operation {
     int guard; // the query, by operation index, on whose result this depends; -1 for none
     bool guard_success;
     // Operands, in the verb's order within each kind; what the verb lacks is 0.
-    int stream, events[2], timeline, buffer, numbers[2];
+    int stream, events[2], timeline, buffer, block, graph, exec, numbers[2];
+    enum litmus_mode mode;
     struct litmus_bytes bytes[2];
     const char *word;
+    int dependency_count;
+    int dependencies[LITMUS_OPERATION_COUNT_MAX]; // operations that added nodes
     struct litmus_effect effect;
 };
 
@@ -195,25 +212,52 @@ struct litmus_return {
     int code;
 };
 
+enum litmus_race_kind {
+    LITMUS_RACE_WRITE_WRITE,
+    LITMUS_RACE_READ_WRITE,
+    LITMUS_RACE_REUSE,
+    LITMUS_RACE_USE_AFTER_FREE,
+    LITMUS_RACE_USE_BEFORE_ALLOC,
+    LITMUS_RACE_UNINITIALISED,
+    LITMUS_RACE_KIND_COUNT,
+};
+
+// One of the two sides of a race: an operation, or a node by the operation that was captured and the
+// one that launched it.
+struct litmus_side {
+    int operation; // -1: "-"
+    int launch;    // -1: no node
+};
+
+struct litmus_race {
+    enum litmus_race_kind kind;
+    struct litmus_side sides[2];
+    int buffer, block; // where: one of them, the other is -1
+};
+
 // What holds, always or under one reading of what CUDA's documents leave open.
 struct litmus_expectation {
     const char *reading, *reading_value; // NULL: always
     bool race;         // the verdict: "race" or "ok"
     bool outside_life; // memory is used outside its life: a run may end in error 700
-    int return_count, outcome_count;
+    int return_count, outcome_count, race_count;
     struct litmus_return *returns;
     struct litmus_outcome *outcomes;
+    struct litmus_race *races;
 };
 
 struct litmus_case {
     const char *name, *kind;
-    const char *needs; // what it needs that is not played; NULL if it is played
-    int line;          // of "case", in the file
+    int line; // of "case", in the file
     int stream_count, event_count, timeline_count, buffer_count;
+    int block_count, graph_count, exec_count;
     struct litmus_stream streams[LITMUS_DECLARATION_COUNT_MAX];
     struct litmus_event events[LITMUS_DECLARATION_COUNT_MAX];
     const char *timelines[LITMUS_DECLARATION_COUNT_MAX];
     struct litmus_buffer buffers[LITMUS_BUFFER_COUNT_MAX];
+    const char *blocks[LITMUS_OPERATION_COUNT_MAX];
+    const char *graphs[LITMUS_OPERATION_COUNT_MAX];
+    const char *execs[LITMUS_OPERATION_COUNT_MAX];
     int operation_count;
     struct litmus_operation operations[LITMUS_OPERATION_COUNT_MAX];
     int expectation_count;
@@ -237,5 +281,7 @@ void litmus_file_deinit(struct litmus_file *file);
 
 const char *litmus_verb_word(enum litmus_verb verb);
 bool litmus_verb_takes_stream(enum litmus_verb verb);
+bool litmus_verb_takes_buffer(enum litmus_verb verb); // as a whole, to allocate or free it
+const char *litmus_race_kind_word(enum litmus_race_kind kind);
 
 #endif

@@ -50,20 +50,80 @@ static enum base_status read_verdict(struct litmus_reader *reader,
     return BASE_OK;
 }
 
-static enum base_status read_race(struct litmus_reader *reader,
-                                  struct litmus_expectation *expectation) {
-    static const char *const kinds[] = {"write-write",    "read-write",       "reuse",
-                                        "use-after-free", "use-before-alloc", "uninitialised"};
-    const char *word = reader->line->words[1];
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
-        if (strcmp(word, kinds[i]) == 0) {
-            expectation->outside_life |= strncmp(word, "use-", 4) == 0;
+// --- Races ---
+
+static const char *const race_words[LITMUS_RACE_KIND_COUNT] = {
+    [LITMUS_RACE_WRITE_WRITE] = "write-write",
+    [LITMUS_RACE_READ_WRITE] = "read-write",
+    [LITMUS_RACE_REUSE] = "reuse",
+    [LITMUS_RACE_USE_AFTER_FREE] = "use-after-free",
+    [LITMUS_RACE_USE_BEFORE_ALLOC] = "use-before-alloc",
+    [LITMUS_RACE_UNINITIALISED] = "uninitialised",
+};
+
+const char *litmus_race_kind_word(enum litmus_race_kind kind) { return race_words[kind]; }
+
+static enum base_status read_race_kind(const struct litmus_reader *reader, const char *word,
+                                       enum litmus_race_kind *kind) {
+    for (int i = 0; i < LITMUS_RACE_KIND_COUNT; ++i) {
+        if (strcmp(race_words[i], word) == 0) {
+            *kind = (enum litmus_race_kind)i;
             return BASE_OK;
         }
     }
     return litmus__fault(reader, "race \"%s\": want write-write, read-write, reuse, "
                                  "use-after-free, use-before-alloc or uninitialised", word);
 }
+
+// "LABEL", "LAUNCH/NODE" or "-".
+static enum base_status read_side(const struct litmus_reader *reader, const char *word,
+                                  struct litmus_side *side) {
+    char copy[2 * LITMUS_NAME_LENGTH_MAX + 2];
+    *side = (struct litmus_side){.operation = -1, .launch = -1};
+    if (strcmp(word, "-") == 0)
+        return BASE_OK;
+    if (strlen(word) >= sizeof copy)
+        return litmus__fault(reader, "race \"%s\": want LABEL, LAUNCH/NODE or -", word);
+    char *node = strchr(strcpy(copy, word), '/');
+    if (node != NULL) {
+        *node++ = '\0';
+        side->launch = litmus__operation_find(reader->current, copy);
+    }
+    side->operation = litmus__operation_find(reader->current, node == NULL ? copy : node);
+    if (side->operation < 0 || (node != NULL && side->launch < 0))
+        return litmus__fault(reader, "race \"%s\": no operation has this label", word);
+    return BASE_OK;
+}
+
+static enum base_status read_race(struct litmus_reader *reader,
+                                  struct litmus_expectation *expectation) {
+    char *const *words = reader->line->words;
+    struct litmus_race race;
+    enum base_status status = read_race_kind(reader, words[1], &race.kind);
+    for (int i = 0; i < 2 && status == BASE_OK; ++i)
+        status = read_side(reader, words[2 + i], &race.sides[i]);
+    if (status != BASE_OK)
+        return status;
+    race.buffer = litmus__buffer_find(reader->current, words[4]);
+    race.block = litmus__block_find(reader->current, words[4]);
+    if (race.buffer < 0 && race.block < 0)
+        return litmus__fault(reader, "race in \"%s\": no buffer or block of this name", words[4]);
+    if (!expectation->race)
+        return litmus__fault(reader, "a race behind the verdict ok");
+    if (expectation->race_count == LITMUS_RACE_COUNT_MAX)
+        return litmus__fault(reader, "more than %d races", LITMUS_RACE_COUNT_MAX);
+    struct litmus_race *races =
+        array_grow(expectation->races, expectation->race_count, sizeof *races);
+    if (races == NULL)
+        return out_of_memory(reader);
+    expectation->races = races;
+    races[expectation->race_count++] = race;
+    expectation->outside_life |= race.kind == LITMUS_RACE_USE_AFTER_FREE ||
+                                 race.kind == LITMUS_RACE_USE_BEFORE_ALLOC;
+    return BASE_OK;
+}
+
+// --- Codes ---
 
 static enum base_status read_return(struct litmus_reader *reader,
                                     struct litmus_expectation *expectation) {
@@ -186,9 +246,6 @@ enum base_status litmus__read_expectation(struct litmus_reader *reader) {
         &current->expectations[current->expectation_count - 1];
     if (strcmp(keyword, "verdict") == 0)
         return read_verdict(reader, expectation);
-    // Names of a case that is not played were not read.
-    if (current->needs != NULL)
-        return BASE_OK;
     if (strcmp(keyword, "race") == 0)
         return read_race(reader, expectation);
     if (strcmp(keyword, "return") == 0)

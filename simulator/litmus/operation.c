@@ -1,14 +1,13 @@
-// "do THREAD LABEL VERB OPERANDS [if LABEL | ifnot LABEL]": names become indices, ranges of bytes
-// become offsets in their buffer, effects become steps.
+// "do THREAD LABEL VERB OPERANDS [if LABEL | ifnot LABEL]": names become indices.
 #include "simulator/litmus/read.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static const struct verb {
-    const char *word, *operands, *needs;
+    const char *word, *operands;
 } verbs[] = {
-#define LITMUS_VERB_ROW(name, word, operands, needs) {word, operands, needs},
+#define LITMUS_VERB_ROW(name, word, operands) {word, operands},
     LITMUS_VERB_LIST(LITMUS_VERB_ROW)
 #undef LITMUS_VERB_ROW
 };
@@ -19,131 +18,8 @@ bool litmus_verb_takes_stream(enum litmus_verb verb) {
     return strchr(verbs[verb].operands, 's') != NULL;
 }
 
-// --- Bytes: NAME, NAME:OFFSET:LENGTH or NAME:OFFSET:LENGTH:STRIDE:COUNT ---
-
-// All bytes of a buffer or of a block.
-static bool bytes_named(const struct litmus_reader *reader, const char *name,
-                        struct litmus_bytes *bytes) {
-    for (int i = 0; i < reader->block_count; ++i) {
-        if (strcmp(reader->blocks[i].name, name) == 0) {
-            *bytes = reader->blocks[i].bytes;
-            return true;
-        }
-    }
-    const int buffer = litmus__buffer_find(reader->current, name);
-    if (buffer < 0)
-        return false;
-    const int size = reader->current->buffers[buffer].size;
-    *bytes = (struct litmus_bytes){buffer, 0, size, size, 1};
-    return true;
-}
-
-static enum base_status read_part(const struct litmus_reader *reader, const char *word,
-                                  char *numbers, struct litmus_bytes *bytes) {
-    int values[4], count = 0;
-    char *state = NULL;
-    for (const char *part = strtok_r(numbers, ":", &state); part != NULL;
-         part = strtok_r(NULL, ":", &state)) {
-        if (count == 4)
-            return litmus__fault(reader, "\"%s\": want NAME:OFFSET:LENGTH[:STRIDE:COUNT]", word);
-        const enum base_status status = litmus__number(reader, part, "a number of bytes", 0,
-                                                       LITMUS_BYTE_COUNT_MAX, &values[count++]);
-        if (status != BASE_OK)
-            return status;
-    }
-    if (count != 2 && count != 4)
-        return litmus__fault(reader, "\"%s\": want NAME:OFFSET:LENGTH[:STRIDE:COUNT]", word);
-    if (bytes->rows != 1)
-        return litmus__fault(reader, "\"%s\": a part of a block that is strided itself", word);
-    const int size = bytes->length;
-    const struct litmus_bytes part = {
-        .buffer = bytes->buffer,
-        .offset = bytes->offset + values[0],
-        .length = values[1],
-        .stride = count == 4 ? values[2] : values[1],
-        .rows = count == 4 ? values[3] : 1,
-    };
-    const int end = part.rows == 0 ? values[0]
-                                   : values[0] + (part.rows - 1) * part.stride + part.length;
-    if (end > size || litmus_bytes_count(&part) > LITMUS_BYTE_COUNT_MAX)
-        return litmus__fault(reader, "\"%s\": ends at byte %d of %d", word, end, size);
-    *bytes = part;
-    return BASE_OK;
-}
-
-static enum base_status read_bytes(const struct litmus_reader *reader, const char *word,
-                                   struct litmus_bytes *bytes) {
-    char copy[2 * LITMUS_NAME_LENGTH_MAX];
-    if (strlen(word) >= sizeof copy)
-        return litmus__fault(reader, "\"%s\": want NAME, NAME:OFFSET:LENGTH or "
-                                     "NAME:OFFSET:LENGTH:STRIDE:COUNT", word);
-    char *numbers = strchr(strcpy(copy, word), ':');
-    if (numbers != NULL)
-        *numbers++ = '\0';
-    if (!bytes_named(reader, copy, bytes))
-        return litmus__fault(reader, "\"%s\": no buffer or block of this name", word);
-    return numbers == NULL ? BASE_OK : read_part(reader, word, numbers, bytes);
-}
-
-// --- Effects ---
-
-static const struct effect_form {
-    const char *word;
-    enum litmus_step_kind kind;
-    int source_count;
-    bool writes, has_value;
-} effect_forms[] = {
-    {"set", LITMUS_STEP_SET, 0, true, true},   {"copy", LITMUS_STEP_ADD, 1, true, false},
-    {"add", LITMUS_STEP_ADD, 1, true, true},   {"sum", LITMUS_STEP_SUM, 2, true, false},
-    {"atomic", LITMUS_STEP_ATOMIC, 0, true, true}, {"read", LITMUS_STEP_READ, 1, false, false},
-};
-
-static enum base_status read_step(const struct litmus_reader *reader, char *const *words,
-                                  int word_count, struct litmus_effect *effect) {
-    const struct effect_form *form = NULL;
-    for (size_t i = 0; i < sizeof effect_forms / sizeof *effect_forms; ++i)
-        if (word_count > 0 && strcmp(effect_forms[i].word, words[0]) == 0)
-            form = &effect_forms[i];
-    if (word_count == 1 && strcmp(words[0], "nothing") == 0)
-        return BASE_OK;
-    if (form == NULL)
-        return litmus__fault(reader, "effect \"%s\": want set, copy, add, sum, atomic, read or "
-                                     "nothing", word_count > 0 ? words[0] : "");
-    if (word_count != 1 + form->writes + form->source_count + form->has_value)
-        return litmus__fault(reader, "effect \"%s\" wants %d words behind it", form->word,
-                             form->writes + form->source_count + form->has_value);
-    struct litmus_step *step = &effect->steps[effect->step_count++];
-    step->kind = form->kind;
-    int next = 1;
-    enum base_status status = BASE_OK;
-    if (form->writes)
-        status = read_bytes(reader, words[next++], &step->to);
-    for (int i = 0; i < form->source_count && status == BASE_OK; ++i) {
-        status = read_bytes(reader, words[next++], &step->from[i]);
-        if (status == BASE_OK && form->writes &&
-            litmus_bytes_count(&step->from[i]) != litmus_bytes_count(&step->to))
-            return litmus__fault(reader, "effect \"%s\": %d bytes from %d", form->word,
-                                 litmus_bytes_count(&step->to), litmus_bytes_count(&step->from[i]));
-    }
-    if (status == BASE_OK && form->has_value)
-        status = litmus__number(reader, words[next], "a byte", 0, 255, &step->value);
-    return status;
-}
-
-static enum base_status read_effect(const struct litmus_reader *reader, char *const *words,
-                                    int word_count, struct litmus_effect *effect) {
-    int begin = 0;
-    for (int at = 0; at <= word_count; ++at) {
-        if (at < word_count && strcmp(words[at], "+") != 0)
-            continue;
-        if (effect->step_count == LITMUS_STEP_COUNT_MAX)
-            return litmus__fault(reader, "more than %d effects", LITMUS_STEP_COUNT_MAX);
-        const enum base_status status = read_step(reader, words + begin, at - begin, effect);
-        if (status != BASE_OK)
-            return status;
-        begin = at + 1;
-    }
-    return BASE_OK;
+bool litmus_verb_takes_buffer(enum litmus_verb verb) {
+    return strpbrk(verbs[verb].operands, "ap") != NULL;
 }
 
 // --- Operands by letter ---
@@ -199,11 +75,77 @@ static enum base_status read_live_buffer(const struct litmus_reader *reader, con
 
 static enum base_status read_block(const struct litmus_reader *reader, const char *word,
                                    struct operands *operands) {
-    (void)operands;
-    for (int i = 0; i < reader->block_count; ++i)
-        if (strcmp(reader->blocks[i].name, word) == 0)
+    operands->operation->block = litmus__block_find(reader->current, word);
+    return operands->operation->block >= 0
+               ? BASE_OK
+               : litmus__fault(reader, "\"%s\": no block of this name was taken", word);
+}
+
+static enum base_status read_mode(const struct litmus_reader *reader, const char *word,
+                                  struct operands *operands) {
+    static const char *const modes[] = {
+        [LITMUS_MODE_GLOBAL] = "global",
+        [LITMUS_MODE_THREAD] = "thread",
+        [LITMUS_MODE_RELAXED] = "relaxed",
+        [LITMUS_MODE_BAD] = "bad",
+    };
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; ++i) {
+        if (strcmp(modes[i], word) == 0) {
+            operands->operation->mode = (enum litmus_mode)i;
             return BASE_OK;
-    return litmus__fault(reader, "\"%s\": no block of this name was taken", word);
+        }
+    }
+    return litmus__fault(reader, "mode \"%s\": want global, thread, relaxed or bad", word);
+}
+
+// A graph or an executable; MADE: by this operation, so that the name may be a new one. A case has
+// as many names at most as operations.
+static enum base_status read_name(const struct litmus_reader *reader, const char *word, bool made,
+                                  const char *what, const char **names, int *count, int *index) {
+    for (*index = 0; *index < *count; ++*index)
+        if (strcmp(names[*index], word) == 0)
+            return BASE_OK;
+    if (!made)
+        return litmus__fault(reader, "\"%s\": no %s of this name", word, what);
+    names[(*count)++] = word;
+    return BASE_OK;
+}
+
+static enum base_status read_graph(const struct litmus_reader *reader, const char *word, bool made,
+                                   struct operands *operands) {
+    struct litmus_case *current = reader->current;
+    return read_name(reader, word, made, "graph", current->graphs, &current->graph_count,
+                     &operands->operation->graph);
+}
+
+static enum base_status read_exec(const struct litmus_reader *reader, const char *word, bool made,
+                                  struct operands *operands) {
+    struct litmus_case *current = reader->current;
+    return read_name(reader, word, made, "executable", current->execs, &current->exec_count,
+                     &operands->operation->exec);
+}
+
+// "A,B": nodes of the same graph, which is read before.
+static enum base_status read_dependencies(const struct litmus_reader *reader, const char *word,
+                                          struct operands *operands) {
+    struct litmus_operation *operation = operands->operation;
+    char copy[LITMUS_OPERATION_COUNT_MAX * (LITMUS_NAME_LENGTH_MAX + 1)], *state = NULL;
+    if (strcmp(word, "-") == 0)
+        return BASE_OK;
+    if (strlen(word) >= sizeof copy)
+        return litmus__fault(reader, "\"%s\": want labels joined by commas, or -", word);
+    for (const char *label = strtok_r(strcpy(copy, word), ",", &state); label != NULL;
+         label = strtok_r(NULL, ",", &state)) {
+        const int at = litmus__operation_find(reader->current, label);
+        const struct litmus_operation *node = at < 0 ? NULL : &reader->current->operations[at];
+        if (node == NULL || node->verb != LITMUS_VERB_ADD_KERNEL || node->graph != operation->graph)
+            return litmus__fault(reader, "\"%s\": no node of this graph has this label", label);
+        if (operation->dependency_count == LITMUS_OPERATION_COUNT_MAX)
+            return litmus__fault(reader, "\"%s\": more than %d nodes", word,
+                                 LITMUS_OPERATION_COUNT_MAX);
+        operation->dependencies[operation->dependency_count++] = at;
+    }
+    return BASE_OK;
 }
 
 static enum base_status read_operand(struct litmus_reader *reader, char letter, const char *word,
@@ -215,7 +157,13 @@ static enum base_status read_operand(struct litmus_reader *reader, char letter, 
     case 't': return read_timeline(reader, word, operands);
     case 'p': return read_live_buffer(reader, word, operands);
     case 'l': return read_block(reader, word, operands);
-    case 'b': return read_bytes(reader, word, &operation->bytes[operands->byte_count++]);
+    case 'm': return read_mode(reader, word, operands);
+    case 'd': return read_dependencies(reader, word, operands);
+    case 'g':
+    case 'G': return read_graph(reader, word, letter == 'G', operands);
+    case 'x':
+    case 'X': return read_exec(reader, word, letter == 'X', operands);
+    case 'b': return litmus__read_bytes(reader, word, &operation->bytes[operands->byte_count++]);
     case 'n':
         return litmus__number(reader, word, "a number", 0, 255,
                               &operation->numbers[operands->number_count++]);
@@ -234,7 +182,7 @@ static enum base_status read_operands(struct litmus_reader *reader, const struct
     for (int i = 0; i < wanted; ++i) {
         const enum base_status status =
             verb->operands[i] == 'f'
-                ? read_effect(reader, words + i, word_count - i, &operands->operation->effect)
+                ? litmus__read_effect(reader, words + i, word_count - i, &operands->operation->effect)
                 : read_operand(reader, verb->operands[i], words[i], operands);
         if (status != BASE_OK)
             return status;
@@ -265,6 +213,9 @@ static enum base_status make_buffer(struct litmus_reader *reader,
                                      "to %d", wanted.name, wanted.size, wanted.device,
                              LITMUS_BYTE_COUNT_MAX, LITMUS_DEVICE_COUNT - 1);
     int at = litmus__buffer_find(current, wanted.name);
+    if (litmus__block_find(current, wanted.name) >= 0)
+        return litmus__fault(reader, "\"%s\" is a block: a buffer wants another name",
+                             wanted.name);
     if (at < 0) {
         at = current->buffer_count++;
         current->buffers[at] = wanted;
@@ -279,16 +230,20 @@ static enum base_status make_buffer(struct litmus_reader *reader,
 
 // A block that is taken again under its old name is the new one from here on.
 static enum base_status make_block(struct litmus_reader *reader,
-                                   const struct litmus_operation *operation) {
-    int at = 0;
-    while (at < reader->block_count && strcmp(reader->blocks[at].name, operation->word) != 0)
-        ++at;
-    if (litmus__buffer_find(reader->current, operation->word) >= 0)
+                                   struct litmus_operation *operation) {
+    struct litmus_case *current = reader->current;
+    int at = litmus__block_find(current, operation->word);
+    if (litmus__buffer_find(current, operation->word) >= 0)
         return litmus__fault(reader, "\"%s\" is a buffer: a block wants another name",
                              operation->word);
-    if (at == reader->block_count)
-        ++reader->block_count;
-    reader->blocks[at] = (struct litmus_block){operation->word, operation->bytes[0]};
+    if (operation->bytes[0].rows != 1)
+        return litmus__fault(reader, "a block over strided bytes");
+    if (at < 0) {
+        at = current->block_count++;
+        current->blocks[at] = operation->word;
+    }
+    reader->blocks[at] = operation->bytes[0];
+    operation->block = at;
     return BASE_OK;
 }
 
@@ -388,19 +343,14 @@ enum base_status litmus__read_operation(struct litmus_reader *reader) {
     if (status != BASE_OK)
         return status;
     const struct verb *verb = &verbs[operation->verb];
-    if (verb->needs != NULL)
-        current->needs = verb->needs;
-    // What is not played can leave names undefined, so the rest of such a case is not looked at.
-    if (current->needs == NULL) {
-        struct operands operands = {.operation = operation};
-        status = read_operands(reader, verb, reader->line->words + 4, word_count - 4, &operands);
-        if (status == BASE_OK && strchr(verb->operands, 'a') != NULL)
-            status = make_buffer(reader, operation);
-        if (status == BASE_OK && strchr(verb->operands, 'k') != NULL)
-            status = make_block(reader, operation);
-        if (status == BASE_OK)
-            status = check_operation(reader, operation);
-    }
+    struct operands operands = {.operation = operation};
+    status = read_operands(reader, verb, reader->line->words + 4, word_count - 4, &operands);
+    if (status == BASE_OK && strchr(verb->operands, 'a') != NULL)
+        status = make_buffer(reader, operation);
+    if (status == BASE_OK && strchr(verb->operands, 'k') != NULL)
+        status = make_block(reader, operation);
+    if (status == BASE_OK)
+        status = check_operation(reader, operation);
     ++current->operation_count;
     return status;
 }

@@ -32,14 +32,14 @@ static bool content_matches(const struct litmus_case *current,
     return true;
 }
 
-// A query that failed left no result, only a code.
+// A query that failed, or an asking for the capture's status, left no result, only a code.
 static bool is_observed(const struct litmus_case *current, const struct litmus_result *result,
                         int operation) {
     const enum litmus_verb verb = current->operations[operation].verb;
     if (!result->performed[operation] || !litmus_verb_observes(verb))
         return false;
-    return !litmus_verb_queries(verb) || result->codes[operation] == 0 ||
-           result->codes[operation] == 600;
+    return verb == LITMUS_VERB_HOST_READ || result->codes[operation] == 0 ||
+           (litmus_verb_queries(verb) && result->codes[operation] == 600);
 }
 
 static bool names_operation(const struct litmus_outcome *outcome, int operation) {

@@ -2,8 +2,9 @@
 // left.
 //
 // Starting the devices anew costs more than a run, so a case's memory is made once, and only filled
-// anew for each run. Memory that nobody wrote holds a value of its own, so that it does not pass
-// for what an earlier run left there.
+// anew for each run: the race checker, which starts with the run, takes memory that was there before
+// as written. Memory that nobody wrote is allocated in each run, and holds a value of its own, so
+// that it does not pass for what an earlier run left there.
 #include "simulator/litmus/player.h"
 
 #include "base/size.h"
@@ -40,6 +41,20 @@ static void declare(struct litmus_player *player, int index) {
     player->live[index] = true;
 }
 
+static void memory_free(struct litmus_player *player, int index) {
+    BASE_CHECK_EQ(player->current->buffers[index].memory == LITMUS_MEMORY_DEVICE
+                      ? cudaFree(player->addresses[index])
+                      : cudaFreeHost(player->addresses[index]),
+                  cudaSuccess);
+    player->live[index] = false;
+}
+
+// Memory that is declared and that nobody wrote.
+static bool is_unwritten(const struct litmus_buffer *buffer) {
+    return !buffer->allocated && buffer->initial == LITMUS_UNDEFINED &&
+           buffer->memory != LITMUS_MEMORY_PAGEABLE;
+}
+
 // --- The reading that a case is judged under ---
 
 static enum base_status reading_set(struct litmus_player *player,
@@ -62,7 +77,6 @@ void litmus_player_unload(struct litmus_player *player) {
 enum base_status litmus_player_load(struct litmus_player *player,
                                     const struct litmus_case *current,
                                     const struct litmus_expectation *expectation) {
-    BASE_CHECK(current->needs == NULL);
     litmus_player_unload(player);
     BASE_CHECK_EQ(sim_configure(&(struct sim_options){.device_count = LITMUS_DEVICE_COUNT,
                                                       .capacity_bytes = 256 * BASE_MIB,
@@ -74,7 +88,7 @@ enum base_status litmus_player_load(struct litmus_player *player,
     memset(player->addresses, 0, sizeof player->addresses);
     memset(player->live, 0, sizeof player->live);
     for (int i = 0; i < current->buffer_count; ++i)
-        if (!current->buffers[i].allocated)
+        if (!current->buffers[i].allocated && !is_unwritten(&current->buffers[i]))
             declare(player, i);
     BASE_CHECK_EQ(cudaSetDevice(0), cudaSuccess);
     void *timelines = NULL;
@@ -111,10 +125,22 @@ static void objects_create(struct litmus_player *player) {
         BASE_CHECK_EQ(cudaEventCreate(&player->events[i]), cudaSuccess);
         player->event_destroyed[i] = false;
     }
-    BASE_CHECK_EQ(cudaSetDevice(0), cudaSuccess);
-    for (int i = 0; i < current->buffer_count; ++i)
+    for (int i = 0; i < current->buffer_count; ++i) {
+        if (is_unwritten(&current->buffers[i]))
+            declare(player, i);
         if (!current->buffers[i].allocated)
             fill(player, i);
+        else
+            player->addresses[i] = NULL;
+    }
+    BASE_CHECK_EQ(cudaSetDevice(0), cudaSuccess);
+    memset(player->blocks, 0, sizeof player->blocks);
+    memset(player->graphs, 0, sizeof player->graphs);
+    memset(player->execs, 0, sizeof player->execs);
+    memset(player->nodes, 0, sizeof player->nodes);
+    memset(player->operation_captures, 0, sizeof player->operation_captures);
+    memset(player->graph_captures, 0, sizeof player->graph_captures);
+    memset(player->exec_captures, 0, sizeof player->exec_captures);
     for (int i = 0; i < current->timeline_count; ++i)
         player->timelines[i] = 0;
     memset(player->device, 0, sizeof player->device);
@@ -128,15 +154,10 @@ static void objects_destroy(struct litmus_player *player) {
     for (int i = 0; i < current->event_count; ++i)
         if (!player->event_destroyed[i])
             BASE_CHECK_EQ(cudaEventDestroy(player->events[i]), cudaSuccess);
-    for (int i = 0; i < current->buffer_count; ++i) {
-        if (!current->buffers[i].allocated || !player->live[i])
-            continue;
-        BASE_CHECK_EQ(current->buffers[i].memory == LITMUS_MEMORY_DEVICE
-                          ? cudaFree(player->addresses[i])
-                          : cudaFreeHost(player->addresses[i]),
-                      cudaSuccess);
-        player->live[i] = false;
-    }
+    litmus__graphs_destroy(player);
+    for (int i = 0; i < current->buffer_count; ++i)
+        if (player->live[i] && (current->buffers[i].allocated || is_unwritten(&current->buffers[i])))
+            memory_free(player, i);
     (void)cudaGetLastError();
 }
 
@@ -185,33 +206,45 @@ void litmus__advance_held(struct litmus_player *player) {
 
 // --- Host threads ---
 
+// What an earlier run may have left otherwise.
+static void thread_begin(const struct litmus_player *player, int thread) {
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+    (void)cudaSetDevice(player->device[thread]);
+    (void)cudaThreadExchangeStreamCaptureMode(&mode);
+}
+
+static void turn_change(struct litmus_turn *turn, bool second) {
+    turn->second = second;
+    BASE_CHECK_EQ(pthread_cond_broadcast(&turn->changed), 0);
+}
+
 static void second_thread(void *argument) {
     struct litmus_player *player = argument;
     struct litmus_turn *turn = &player->turn;
-    base_mutex_lock(&turn->lock);
+    BASE_CHECK_EQ(pthread_mutex_lock(&turn->lock), 0);
     for (;;) {
         while (!turn->second && !turn->quit)
-            base_condition_wait(&turn->changed, &turn->lock);
+            BASE_CHECK_EQ(pthread_cond_wait(&turn->changed, &turn->lock), 0);
         if (turn->quit)
             break;
-        (void)cudaSetDevice(player->device[1]); // an earlier run may have left another
+        if (turn->begins)
+            thread_begin(player, 1);
+        turn->begins = false;
         for (int i = turn->first; i < turn->last; ++i)
             litmus__perform(player, player->order[i]);
-        turn->second = false;
-        base_condition_broadcast(&turn->changed);
+        turn_change(turn, false);
     }
-    base_mutex_unlock(&turn->lock);
+    BASE_CHECK_EQ(pthread_mutex_unlock(&turn->lock), 0);
 }
 
 static void second_thread_perform(struct litmus_turn *turn, int first, int last) {
-    base_mutex_lock(&turn->lock);
+    BASE_CHECK_EQ(pthread_mutex_lock(&turn->lock), 0);
     turn->first = first;
     turn->last = last;
-    turn->second = true;
-    base_condition_broadcast(&turn->changed);
+    turn_change(turn, true);
     while (turn->second)
-        base_condition_wait(&turn->changed, &turn->lock);
-    base_mutex_unlock(&turn->lock);
+        BASE_CHECK_EQ(pthread_cond_wait(&turn->changed, &turn->lock), 0);
+    BASE_CHECK_EQ(pthread_mutex_unlock(&turn->lock), 0);
 }
 
 static int thread_at(const struct litmus_player *player, int position) {
@@ -220,6 +253,8 @@ static int thread_at(const struct litmus_player *player, int position) {
 
 static void perform_all(struct litmus_player *player) {
     const int count = player->current->operation_count;
+    player->turn.begins = true;
+    thread_begin(player, 0);
     for (int first = 0, last; first < count; first = last) {
         const int thread = thread_at(player, first);
         for (last = first + 1; last < count && thread_at(player, last) == thread; ++last) {
@@ -286,6 +321,18 @@ static enum base_status schedule_set(struct litmus_player *player, const char *s
     return sim_schedule("eager");
 }
 
+// Checking ends with the calls of the case: how the run is cleared away is no part of it.
+static void races_begin(void) {
+    const struct sim_race_options options = {.quiet = true};
+    BASE_CHECK_EQ(sim_race_start(&options), BASE_OK);
+}
+
+static void races_end(const struct litmus_player *player, struct litmus_result *result) {
+    sim_race_label(NULL);
+    sim_race_stop();
+    litmus__races_collect(player, result);
+}
+
 enum base_status litmus_play(struct litmus_player *player, const struct litmus_run *run,
                              struct litmus_result *result) {
     const enum base_status status = schedule_set(player, run->schedule);
@@ -297,14 +344,20 @@ enum base_status litmus_play(struct litmus_player *player, const struct litmus_r
         BASE_CHECK_EQ(litmus_player_load(player, current, expectation), BASE_OK);
         BASE_CHECK_EQ(schedule_set(player, run->schedule), BASE_OK);
     }
-    *result = (struct litmus_result){.never_succeeded = -1};
+    *result = (struct litmus_result){.never_succeeded = -1, .races_judged = run->races};
     player->result = result;
+    player->races = run->races;
+    if (player->races)
+        races_begin();
     objects_create(player);
     order_choose(player, run->interleaving_seed);
     perform_all(player);
+    if (player->races)
+        races_end(player, result);
+    const bool ended = litmus__captures_end(player);
     if (!machine_settle())
         result->illegal_address = true;
-    player->stale = result->illegal_address;
+    player->stale = result->illegal_address || !ended;
     if (player->stale)
         return BASE_OK;
     collect(player, result);
@@ -316,20 +369,20 @@ struct litmus_player *litmus_player_create(bool checked) {
     struct litmus_player *player = calloc(1, sizeof *player);
     BASE_CHECK(player != NULL);
     player->checked = checked;
-    base_mutex_init(&player->turn.lock);
-    base_condition_init(&player->turn.changed);
+    BASE_CHECK_EQ(pthread_mutex_init(&player->turn.lock, NULL), 0);
+    BASE_CHECK_EQ(pthread_cond_init(&player->turn.changed, NULL), 0);
     base_thread_start(&player->turn.thread, second_thread, player);
     return player;
 }
 
 void litmus_player_destroy(struct litmus_player *player) {
     litmus_player_unload(player);
-    base_mutex_lock(&player->turn.lock);
+    BASE_CHECK_EQ(pthread_mutex_lock(&player->turn.lock), 0);
     player->turn.quit = true;
-    base_condition_broadcast(&player->turn.changed);
-    base_mutex_unlock(&player->turn.lock);
+    turn_change(&player->turn, false);
+    BASE_CHECK_EQ(pthread_mutex_unlock(&player->turn.lock), 0);
     base_thread_join(&player->turn.thread);
-    base_mutex_deinit(&player->turn.lock);
-    base_condition_deinit(&player->turn.changed);
+    BASE_CHECK_EQ(pthread_mutex_destroy(&player->turn.lock), 0);
+    BASE_CHECK_EQ(pthread_cond_destroy(&player->turn.changed), 0);
     free(player);
 }

@@ -10,6 +10,9 @@
 // functions are real: their effects change the bytes of simulated memory, when the schedule lets
 // them run. Streams and events are new in every run; declared memory is filled anew.
 //
+// With the race checker, it is told what a program would tell it: labels, what kernels, host
+// functions and the host touch, an allocator's blocks, hand-offs between threads, values seen.
+//
 // The simulator is one in a process, and so is the player. Not thread-safe.
 #ifndef TIDEMARK_SIMULATOR_LITMUS_PLAY_H
 #define TIDEMARK_SIMULATOR_LITMUS_PLAY_H
@@ -27,6 +30,7 @@ struct litmus_run {
     const char *schedule;
     // Threads submit in any order that hand-offs allow, drawn from this; 0: in file order.
     uint64_t interleaving_seed;
+    bool races; // under the race checker
 };
 
 struct litmus_result {
@@ -38,6 +42,10 @@ struct litmus_result {
     uint8_t contents[LITMUS_BUFFER_COUNT_MAX][LITMUS_BYTE_COUNT_MAX];
     bool illegal_address; // error 700: what came after it means nothing
     int never_succeeded;  // the operation whose polling gave up; -1 for none
+    // What the race checker reported; more than fit are counted only.
+    bool races_judged;
+    int race_count;
+    struct litmus_race races[LITMUS_RACE_COUNT_MAX];
 };
 
 // CHECKED: in the simulator's checked mode, which says on standard error what a case does wrong, and
@@ -46,7 +54,7 @@ struct litmus_player *litmus_player_create(bool checked);
 void litmus_player_destroy(struct litmus_player *player);
 
 // Starts the devices anew, with the case's declared memory and the reading of EXPECTATION, one of
-// its own; the case must be one that is played (needs == NULL) and stay until it is unloaded.
+// its own; the case must stay until it is unloaded.
 // BASE_INVALID_VALUE for a reading that the simulator does not have.
 enum base_status litmus_player_load(struct litmus_player *player,
                                     const struct litmus_case *current,

@@ -46,6 +46,13 @@ int litmus__operation_find(const struct litmus_case *current, const char *label)
     return -1;
 }
 
+int litmus__block_find(const struct litmus_case *current, const char *name) {
+    for (int i = 0; i < current->block_count; ++i)
+        if (strcmp(current->blocks[i], name) == 0)
+            return i;
+    return -1;
+}
+
 // --- Declarations ---
 
 static enum base_status read_stream(struct litmus_reader *reader) {
@@ -223,7 +230,6 @@ static enum base_status case_begin(struct litmus_reader *reader, struct litmus_f
     }
     reader->current = &file->cases[file->case_count++];
     *reader->current = (struct litmus_case){.name = line->words[1], .line = line->number};
-    reader->block_count = 0;
     return BASE_OK;
 }
 
@@ -234,7 +240,7 @@ static enum base_status case_end(struct litmus_reader *reader) {
                           : current->expectation_count == 0 ? "verdict"
                                                             : NULL;
     for (int i = 0; missing == NULL && i < current->expectation_count; ++i)
-        if (current->needs == NULL && current->expectations[i].outcome_count == 0)
+        if (current->expectations[i].outcome_count == 0)
             missing = "outcome";
     if (missing != NULL)
         return litmus__fault(reader, "the case \"%s\" ends without a line \"%s\"", current->name,
@@ -320,6 +326,7 @@ static void expectation_deinit(struct litmus_expectation *expectation) {
         free(expectation->outcomes[i].contents);
     free(expectation->outcomes);
     free(expectation->returns);
+    free(expectation->races);
 }
 
 void litmus_file_deinit(struct litmus_file *file) {

@@ -48,7 +48,6 @@ static void declarations_are_read(void) {
     BASE_CHECK_EQ(one->buffers[0].initial, 3);
     BASE_CHECK_EQ(one->buffers[1].memory, LITMUS_MEMORY_PINNED);
     BASE_CHECK_EQ(one->buffers[1].initial, LITMUS_UNDEFINED);
-    BASE_CHECK(one->needs == NULL);
     litmus_file_deinit(&file);
 }
 
@@ -132,11 +131,68 @@ static void readings_each_have_their_expectation(void) {
     litmus_file_deinit(&file);
 }
 
-static void case_that_is_not_played_says_what_it_needs(void) {
+static void capture_and_graphs_are_read(void) {
+    struct litmus_file file = read_text(HEAD "do 0 A begin s thread\n"
+                                             "do 0 B exchange relaxed\n"
+                                             "do 0 C status s\n"
+                                             "do 0 D end s g\n"
+                                             "do 0 E graphcreate k\n"
+                                             "do 0 F addkernel k - set a 1\n"
+                                             "do 0 G addkernel k - nothing\n"
+                                             "do 0 H addkernel k F,G set a:0:2 2\n"
+                                             "do 0 I instantiate x g\n"
+                                             "do 0 J instantiate y k\n"
+                                             "do 0 K launch s y\n"
+                                             "do 0 M execdestroy x\n"
+                                             "do 0 N graphdestroy k\n" TAIL);
+    const struct litmus_case *one = &file.cases[0];
+    const struct litmus_operation *operations = one->operations;
+    BASE_CHECK_EQ(operations[0].mode, LITMUS_MODE_THREAD);
+    BASE_CHECK_EQ(operations[1].mode, LITMUS_MODE_RELAXED);
+    BASE_CHECK_EQ(operations[2].verb, LITMUS_VERB_STATUS);
+    BASE_CHECK_EQ(one->graph_count, 2);
+    BASE_CHECK_EQ(one->exec_count, 2);
+    BASE_CHECK_EQ(operations[3].graph, 0);
+    BASE_CHECK_EQ(operations[5].graph, 1);
+    BASE_CHECK_EQ(operations[5].dependency_count, 0);
+    BASE_CHECK_EQ(operations[7].dependency_count, 2);
+    BASE_CHECK_EQ(operations[7].dependencies[0], 5);
+    BASE_CHECK_EQ(operations[7].dependencies[1], 6);
+    BASE_CHECK_EQ(operations[7].effect.steps[0].value, 2);
+    BASE_CHECK_EQ(operations[9].graph, 1);
+    BASE_CHECK_EQ(operations[10].exec, 1);
+    BASE_CHECK_EQ(operations[11].exec, 0);
+    BASE_CHECK_EQ(operations[12].graph, 1);
+    litmus_file_deinit(&file);
+}
+
+static void races_name_operations_nodes_buffers_and_blocks(void) {
     struct litmus_file file = read_text(HEAD "do 0 A begin s global\n"
-                                             "do 0 B end s g\n"
-                                             "verdict ok\nreturn B 904\noutcome -\nend\n");
-    BASE_CHECK(strcmp(file.cases[0].needs, "capture") == 0);
+                                             "do 0 B kernel s set a 1\n"
+                                             "do 0 C end s g\n"
+                                             "do 0 D instantiate x g\n"
+                                             "do 0 E launch s x\n"
+                                             "do 0 F take p a:0:4 s\n"
+                                             "do 0 G give p\n"
+                                             "verdict race\n"
+                                             "race use-after-free E/B F p\n"
+                                             "race uninitialised B - a\n"
+                                             "outcome -\nend\n");
+    const struct litmus_expectation *expectation = &file.cases[0].expectations[0];
+    BASE_CHECK_EQ(file.cases[0].operations[6].block, 0);
+    BASE_CHECK_EQ(expectation->race_count, 2);
+    const struct litmus_race *races = expectation->races;
+    BASE_CHECK_EQ(races[0].kind, LITMUS_RACE_USE_AFTER_FREE);
+    BASE_CHECK_EQ(races[0].sides[0].operation, 1);
+    BASE_CHECK_EQ(races[0].sides[0].launch, 4);
+    BASE_CHECK_EQ(races[0].sides[1].operation, 5);
+    BASE_CHECK_EQ(races[0].sides[1].launch, -1);
+    BASE_CHECK_EQ(races[0].buffer, -1);
+    BASE_CHECK_EQ(races[0].block, 0);
+    BASE_CHECK_EQ(races[1].kind, LITMUS_RACE_UNINITIALISED);
+    BASE_CHECK_EQ(races[1].sides[1].operation, -1);
+    BASE_CHECK_EQ(races[1].buffer, 0);
+    BASE_CHECK_EQ(races[1].block, -1);
     litmus_file_deinit(&file);
 }
 
@@ -160,6 +216,20 @@ static void mistake_is_named_with_its_line(void) {
         {HEAD "do 0 A hostread h if B\n" TAIL,
          "x.litmus:12: \"if B\": no earlier operation has this label"},
         {HEAD "do 0 A memcpyasync s a h\n" TAIL, "x.litmus:12: a copy of 4 bytes to 8"},
+        {HEAD "do 0 A begin s eager\n" TAIL,
+         "x.litmus:12: mode \"eager\": want global, thread, relaxed or bad"},
+        {HEAD "do 0 A instantiate x g\n" TAIL, "x.litmus:12: \"g\": no graph of this name"},
+        {HEAD "do 0 A launch s x\n" TAIL, "x.litmus:12: \"x\": no executable of this name"},
+        {HEAD "do 0 A graphcreate g\ndo 0 B addkernel g A nothing\n" TAIL,
+         "x.litmus:13: \"A\": no node of this graph has this label"},
+        {HEAD "do 0 A kernel s nothing\nverdict race\nrace write-write A B a\n",
+         "x.litmus:14: race \"B\": no operation has this label"},
+        {HEAD "do 0 A kernel s nothing\nverdict race\nrace write-write A/C A a\n",
+         "x.litmus:14: race \"A/C\": no operation has this label"},
+        {HEAD "do 0 A kernel s nothing\nverdict race\nrace write-write A A c\n",
+         "x.litmus:14: race in \"c\": no buffer or block of this name"},
+        {HEAD "do 0 A kernel s nothing\nverdict ok\nrace write-write A A a\n",
+         "x.litmus:14: a race behind the verdict ok"},
         {HEAD "do 0 A kernel s nothing\ndo 0 A kernel s nothing\n" TAIL,
          "x.litmus:13: the label \"A\" occurs twice"},
         {HEAD "device a 2 0 0\n", "x.litmus:12: \"a\" is declared twice"},
@@ -199,7 +269,12 @@ static void damaged_text_is_read_or_refused(void) {
                                     "do 0 B kernel s set p:1:2 5 + sum a a a\n"
                                     "do 0 Q eventquery e\n"
                                     "do 0 C malloc q 2 0 if Q\n"
-                                    "verdict ok\noutcome a=1*3,?*5 Q=0\nend\n";
+                                    "do 0 D graphcreate g\n"
+                                    "do 0 E addkernel g - nothing\n"
+                                    "do 0 F addkernel g E set p 1\n"
+                                    "do 0 G instantiate x g\n"
+                                    "do 0 H launch s x\n"
+                                    "verdict race\nrace read-write H/F B p\noutcome a=1*3,?*5 Q=0\nend\n";
     static const char replacements[] = " \n:=*9?x";
     char text[sizeof good];
     struct litmus_file file;
@@ -223,7 +298,8 @@ int main(void) {
     block_names_the_bytes_that_it_was_taken_over();
     guards_returns_and_outcomes_are_read();
     readings_each_have_their_expectation();
-    case_that_is_not_played_says_what_it_needs();
+    capture_and_graphs_are_read();
+    races_name_operations_nodes_buffers_and_blocks();
     mistake_is_named_with_its_line();
     missing_file_is_an_error_of_its_own();
     damaged_text_is_read_or_refused();
