@@ -229,6 +229,13 @@ cudaError_t cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMemAttribut
 cudaError_t cudaDeviceSetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attribute,
                                            void *value);
 
+// Writes the graph in Graphviz's language to the file PATH: a box a node, with what it does, the
+// addresses it names, the stream that captured it (as a colour), and while the race checker is on the
+// allocator's blocks; child graphs as frames. FLAGS (enum cudaGraphDebugDotFlags) add handles,
+// addresses of functions and arguments. The file appears when it is complete; if it cannot be
+// written: cudaErrorOperatingSystem.
+cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, unsigned int flags);
+
 // --- User objects: counted, with a destructor that runs when nobody refers to one any more, as a
 // host function: it may make no CUDA call. Copies and executables of a graph refer to its objects as
 // it does. ---
