@@ -222,8 +222,8 @@ enum litmus_race_kind {
     LITMUS_RACE_KIND_COUNT,
 };
 
-// One of the two sides of a race: an operation, or a node by the operation that was captured and the
-// one that launched it.
+// One of the two sides of a race: an operation, or a node by the operation that was captured and
+// the one that launched it.
 struct litmus_side {
     int operation; // -1: "-"
     int launch;    // -1: no node

@@ -70,8 +70,8 @@ void litmus_judgement_deinit(struct litmus_judgement *judgement);
 // How many of the races SCHEDULE found.
 int litmus_reading_found_count(const struct litmus_reading_result *reading,
                                enum litmus_schedule schedule);
-// Whether nothing forbidden happened and no verdict was wrong, and every allowed outcome was reached
-// if the plan obliges to.
+// Whether nothing forbidden happened and no verdict was wrong, and every allowed outcome was
+// reached if the plan obliges to.
 bool litmus_reading_is_right(const struct litmus_reading_result *reading,
                              const struct litmus_plan *plan);
 

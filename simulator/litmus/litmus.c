@@ -27,8 +27,8 @@ static const struct base_option options[] = {
     {"verdicts", "N", BASE_OPTION_COUNT, &verdict_count,
      "of these seeds, so many run under the race checker; default 64, 0: no verdicts"},
     {"answers", "FILE", BASE_OPTION_TEXT, &answers_path,
-     "writes what the checker and the runs answer, a line each, for another referee; - : on standard "
-     "output, and nothing else there"},
+     "writes what the checker and the runs answer, a line each, for another referee; - : on "
+     "standard output, and nothing else there"},
     {"reading", "N", BASE_OPTION_COUNT, &reading_number,
      "of undecided cases, the answers under the first reading (default) or the second one"},
     {"checked", NULL, BASE_OPTION_FLAG, &checked,
@@ -164,9 +164,7 @@ static void print_races_json(const struct litmus_case *subject,
 }
 
 static void print_reading_json(const struct litmus_case *subject,
-                               const struct litmus_reading_result *reading,
-                               const struct litmus_plan *plan, bool right) {
-    (void)plan;
+                               const struct litmus_reading_result *reading, bool right) {
     const struct litmus_expectation *expectation = reading->expectation;
     printf("{\"case\":\"%s\",\"kind\":\"%s\"", subject->name, subject->kind);
     if (expectation->reading != NULL)
@@ -262,9 +260,10 @@ static enum base_status judge_case(struct job *job, const struct litmus_case *su
         const struct litmus_reading_result *reading = &judgement.readings[i];
         const bool right = litmus_reading_is_right(reading, &job->plan);
         all_right &= right;
-        if (!job->silent)
-            (job->format_json ? print_reading_json : print_reading_text)(subject, reading,
-                                                                         &job->plan, right);
+        if (!job->silent && job->format_json)
+            print_reading_json(subject, reading, right);
+        else if (!job->silent)
+            print_reading_text(subject, reading, &job->plan, right);
         count_reading(reading, &job->totals);
     }
     ++job->totals.case_count;

@@ -182,7 +182,8 @@ static enum base_status read_operands(struct litmus_reader *reader, const struct
     for (int i = 0; i < wanted; ++i) {
         const enum base_status status =
             verb->operands[i] == 'f'
-                ? litmus__read_effect(reader, words + i, word_count - i, &operands->operation->effect)
+                ? litmus__read_effect(reader, words + i, word_count - i,
+                                      &operands->operation->effect)
                 : read_operand(reader, verb->operands[i], words[i], operands);
         if (status != BASE_OK)
             return status;

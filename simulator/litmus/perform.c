@@ -23,9 +23,13 @@ static cudaError_t host_function(const struct litmus_call *call) {
     return cudaLaunchHostFunc(call->stream, litmus__work_run_on_host, work);
 }
 
-static size_t length(const struct litmus_call *call) { return (size_t)call->operation->bytes[0].length; }
+static size_t length(const struct litmus_call *call) {
+    return (size_t)call->operation->bytes[0].length;
+}
 
-static size_t rows(const struct litmus_call *call) { return (size_t)call->operation->bytes[0].rows; }
+static size_t rows(const struct litmus_call *call) {
+    return (size_t)call->operation->bytes[0].rows;
+}
 
 static size_t pitch(const struct litmus_call *call, int index) {
     return (size_t)call->operation->bytes[index].stride;
@@ -37,7 +41,9 @@ static int device_of(const struct litmus_call *call, int index) {
 
 // The plain forms are work of the legacy stream, or of the thread's own for programs that are built
 // so: the stream says which form the case means.
-static bool is_per_thread(const struct litmus_call *call) { return call->stream == cudaStreamPerThread; }
+static bool is_per_thread(const struct litmus_call *call) {
+    return call->stream == cudaStreamPerThread;
+}
 
 static cudaError_t copy(const struct litmus_call *call) {
     return (is_per_thread(call) ? cudaMemcpy_ptds : cudaMemcpy)(call->bytes[0], call->bytes[1],
@@ -102,12 +108,17 @@ static cudaError_t event_synchronize(const struct litmus_call *call) {
     return cudaEventSynchronize(call->events[0]);
 }
 
-static cudaError_t event_query(const struct litmus_call *call) { return cudaEventQuery(call->events[0]); }
+static cudaError_t event_query(const struct litmus_call *call) {
+    return cudaEventQuery(call->events[0]);
+}
 
-static cudaError_t stream_query(const struct litmus_call *call) { return cudaStreamQuery(call->stream); }
+static cudaError_t stream_query(const struct litmus_call *call) {
+    return cudaStreamQuery(call->stream);
+}
 
 // A loop until success, as programs write it.
-static cudaError_t poll(const struct litmus_call *call, cudaError_t (*query)(const struct litmus_call *call)) {
+static cudaError_t poll(const struct litmus_call *call,
+                        cudaError_t (*query)(const struct litmus_call *call)) {
     for (int i = 0; i < LITMUS_POLL_COUNT_MAX; ++i) {
         const cudaError_t error = query(call);
         if (error != cudaErrorNotReady)

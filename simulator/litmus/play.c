@@ -2,9 +2,9 @@
 // left.
 //
 // Starting the devices anew costs more than a run, so a case's memory is made once, and only filled
-// anew for each run: the race checker, which starts with the run, takes memory that was there before
-// as written. Memory that nobody wrote is allocated in each run, and holds a value of its own, so
-// that it does not pass for what an earlier run left there.
+// anew for each run: the race checker, which starts with the run, takes memory that was there
+// before as written. Memory that nobody wrote is allocated in each run, and holds a value of its
+// own, so that it does not pass for what an earlier run left there.
 #include "simulator/litmus/player.h"
 
 #include "base/size.h"
@@ -155,9 +155,11 @@ static void objects_destroy(struct litmus_player *player) {
         if (!player->event_destroyed[i])
             BASE_CHECK_EQ(cudaEventDestroy(player->events[i]), cudaSuccess);
     litmus__graphs_destroy(player);
-    for (int i = 0; i < current->buffer_count; ++i)
-        if (player->live[i] && (current->buffers[i].allocated || is_unwritten(&current->buffers[i])))
+    for (int i = 0; i < current->buffer_count; ++i) {
+        const struct litmus_buffer *buffer = &current->buffers[i];
+        if (player->live[i] && (buffer->allocated || is_unwritten(buffer)))
             memory_free(player, i);
+    }
     (void)cudaGetLastError();
 }
 

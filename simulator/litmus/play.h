@@ -48,8 +48,8 @@ struct litmus_result {
     struct litmus_race races[LITMUS_RACE_COUNT_MAX];
 };
 
-// CHECKED: in the simulator's checked mode, which says on standard error what a case does wrong, and
-// puts bytes of its own into memory that nobody wrote.
+// CHECKED: in the simulator's checked mode, which says on standard error what a case does wrong,
+// and puts bytes of its own into memory that nobody wrote.
 struct litmus_player *litmus_player_create(bool checked);
 void litmus_player_destroy(struct litmus_player *player);
 

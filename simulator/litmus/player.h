@@ -55,8 +55,8 @@ struct litmus_player {
     uint64_t blocks[LITMUS_OPERATION_COUNT_MAX];         // as the race checker numbers them
     cudaGraph_t graphs[LITMUS_OPERATION_COUNT_MAX];
     cudaGraphExec_t execs[LITMUS_OPERATION_COUNT_MAX];
-    // Captures by their ids, 0 for none: in which one an operation allocated or freed, and which one
-    // made a graph and an executable. A launch does to its buffers what was captured.
+    // Captures by their ids, 0 for none: in which one an operation allocated or freed, and which
+    // one made a graph and an executable. A launch does to its buffers what was captured.
     unsigned long long operation_captures[LITMUS_OPERATION_COUNT_MAX];
     unsigned long long graph_captures[LITMUS_OPERATION_COUNT_MAX];
     unsigned long long exec_captures[LITMUS_OPERATION_COUNT_MAX];

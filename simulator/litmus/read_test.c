@@ -274,7 +274,8 @@ static void damaged_text_is_read_or_refused(void) {
                                     "do 0 F addkernel g E set p 1\n"
                                     "do 0 G instantiate x g\n"
                                     "do 0 H launch s x\n"
-                                    "verdict race\nrace read-write H/F B p\noutcome a=1*3,?*5 Q=0\nend\n";
+                                    "verdict race\nrace read-write H/F B p\n"
+                                    "outcome a=1*3,?*5 Q=0\nend\n";
     static const char replacements[] = " \n:=*9?x";
     char text[sizeof good];
     struct litmus_file file;

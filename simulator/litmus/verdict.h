@@ -14,8 +14,8 @@ bool litmus_race_equals(const struct litmus_race *one, const struct litmus_race 
 // A case with single queries has races that depend on what they answer: a run need not have one.
 bool litmus_case_asks(const struct litmus_case *current);
 
-// Whether the reports of one run are right: each is a race of EXPECTATION, and there are some if its
-// verdict is "race" and the case asks nothing. Else *wrong is a report that is none of them, or -1
+// Whether the reports of one run are right: each is a race of EXPECTATION, and there are some if
+// its verdict is "race" and the case asks nothing. Else *wrong is a report that is none of them, or -1
 // if one is missing.
 bool litmus_verdict_is_right(const struct litmus_case *current,
                              const struct litmus_expectation *expectation,
