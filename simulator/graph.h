@@ -5,7 +5,8 @@
 //     graph_edge.c      edges
 //     graph_query.c     the calls that ask about these, and change edges
 //     graph_params.h    parameters of nodes become work, and back
-//     graph_node.c      the calls that add nodes, and change and tell their parameters
+//     graph_node.c      the calls that add nodes
+//     graph_node_params.c ... and change and tell their parameters
 //     graph_plan.c      a graph as a list in an order in which every edge goes forward
 //     graph_exec.c      instantiate, destroy
 //     graph_exec_node.c the calls that change nodes of executables

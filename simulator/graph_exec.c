@@ -106,15 +106,17 @@ static cudaError_t destroy_locked(cudaGraphExec_t handle) {
     return error;
 }
 
-// With the stream that an upload goes to.
+// With the stream that an upload goes to; DEFAULT_STREAM is its stream 0.
 static cudaError_t instantiate_upload_locked(struct sim__exec **made, cudaGraph_t graph,
-                                             cudaGraphInstantiateParams *parameters,
+                                             const cudaGraphInstantiateParams *parameters,
+                                             cudaStream_t default_stream,
                                              struct sim__node **error_node) {
     struct sim__stream *stream = NULL;
     cudaError_t error = cudaSuccess;
     const bool uploads = (parameters->flags & cudaGraphInstantiateFlagUpload) != 0;
     if (uploads)
-        error = sim__stream_resolve(parameters->uploadStream, &stream);
+        error = sim__stream_resolve(
+            parameters->uploadStream == NULL ? default_stream : parameters->uploadStream, &stream);
     if (error == cudaSuccess && uploads)
         error = sim__capture_refuse(stream);
     if (error == cudaSuccess)
@@ -131,16 +133,15 @@ static cudaGraphInstantiateResult result_of(cudaError_t error, const struct sim_
 }
 
 static cudaError_t instantiate_with_params(cudaGraphExec_t *exec, cudaGraph_t graph,
-                                           cudaGraphInstantiateParams *parameters, bool own) {
+                                           cudaGraphInstantiateParams *parameters,
+                                           cudaStream_t default_stream) {
     struct sim__exec *made;
     struct sim__node *error_node = NULL;
     cudaError_t error = sim__call_begin(SIM_CALL_GRAPH_INSTANTIATE);
     if (error == cudaSuccess && (exec == NULL || parameters == NULL))
         error = cudaErrorInvalidValue;
-    if (parameters != NULL && own && parameters->uploadStream == NULL)
-        parameters->uploadStream = cudaStreamPerThread;
     if (error == cudaSuccess)
-        error = instantiate_upload_locked(&made, graph, parameters, &error_node);
+        error = instantiate_upload_locked(&made, graph, parameters, default_stream, &error_node);
     if (error == cudaSuccess)
         *exec = sim__exec_handle(made);
     if (parameters != NULL) {
@@ -163,13 +164,12 @@ static cudaError_t flags_locked(cudaGraphExec_t handle, unsigned long long *flag
 
 cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *exec, cudaGraph_t graph,
                                            cudaGraphInstantiateParams *parameters) {
-    return instantiate_with_params(exec, graph, parameters, false);
+    return instantiate_with_params(exec, graph, parameters, cudaStreamLegacy);
 }
 
-// The upload's stream 0 is the thread's own.
 cudaError_t cudaGraphInstantiateWithParams_ptsz(cudaGraphExec_t *exec, cudaGraph_t graph,
                                                 cudaGraphInstantiateParams *parameters) {
-    return instantiate_with_params(exec, graph, parameters, true);
+    return instantiate_with_params(exec, graph, parameters, cudaStreamPerThread);
 }
 
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
