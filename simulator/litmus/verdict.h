@@ -15,8 +15,8 @@ bool litmus_race_equals(const struct litmus_race *one, const struct litmus_race 
 bool litmus_case_asks(const struct litmus_case *current);
 
 // Whether the reports of one run are right: each is a race of EXPECTATION, and there are some if
-// its verdict is "race" and the case asks nothing. Else *wrong is a report that is none of them, or -1
-// if one is missing.
+// its verdict is "race" and the case asks nothing. Else *wrong is a report that is none of them, or
+// -1 if one is missing.
 bool litmus_verdict_is_right(const struct litmus_case *current,
                              const struct litmus_expectation *expectation,
                              const struct litmus_result *result, int *wrong);
