@@ -2,6 +2,7 @@
 // least one of the pairs that are unordered then, and no other.
 //
 //     race_property_test [PROGRAMS [FIRST [SCHEDULE]]]      default: 2,000 programs from seed 1
+//     race_property_test --every-edge ...                   not one edge of each program, but all
 //
 // What is unordered says closure.h from the program alone. A failure is printed with its seed as a
 // litmus case, made smaller.
@@ -24,13 +25,13 @@
 static struct {
     uint64_t programs, operations, runs, failures;
     uint64_t features[FEATURE_COUNT];
-    uint64_t removed;   // programs with an edge whose removal leaves a conflict unordered
-    uint64_t candidates; // edges that were tried for that
+    uint64_t removed; // edges, one a program, whose removal leaves a conflict unordered
     uint64_t kinds[REMOVE_CONDITION + 1];
     uint64_t pairs, named;
 } totals;
 
 static const char *only_schedule; // NULL: all
+static bool every_edge;
 
 static struct performance performance_make(uint64_t seed) {
     static const int cells[] = {1, 3, 64, 1000, 1, 4, 96, 512, 1, 2, 48, 8192};
@@ -154,8 +155,8 @@ static void check_removed(const struct program *program, uint64_t seed, const ch
         fail(program, performance, VERDICT_MISSED, seed, removed);
 }
 
-// Takes one edge away that mattered, and checks what is left.
-static void check_one_removal(const struct program *program, uint64_t seed) {
+// Takes an edge away that mattered, and checks what is left.
+static void check_removals(const struct program *program, uint64_t seed) {
     static struct removal removals[REMOVALS_MAX];
     static struct program less;
     struct base_random random = base_random_init(seed, "race property removal");
@@ -165,17 +166,20 @@ static void check_one_removal(const struct program *program, uint64_t seed) {
         removals[chosen] = removals[count - 1];
         less = *program;
         removal_apply(&less, &removal);
-        ++totals.candidates;
         if (!leaves_a_pair(&less))
             continue;
         ++totals.removed;
         ++totals.kinds[removal.kind];
         check_removed(&less, seed, removal_text(program, &removal));
-        return;
+        if (!every_edge)
+            return;
     }
 }
 
 int main(int argc, char **argv) {
+    every_edge = argc > 1 && strcmp(argv[1], "--every-edge") == 0;
+    argc -= every_edge;
+    argv += every_edge;
     const uint64_t programs = argc > 1 ? strtoull(argv[1], NULL, 10) : 2000;
     const uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     static struct program program;
@@ -188,7 +192,7 @@ int main(int argc, char **argv) {
         ++totals.programs;
         totals.operations += (uint64_t)program.count;
         check_legal(&program, seed);
-        check_one_removal(&program, seed);
+        check_removals(&program, seed);
     }
     printf("seeds %" PRIu64 " to %" PRIu64 ": %" PRIu64 " legal programs, %" PRIu64
            " operations, %" PRIu64 " runs, %" PRIu64 " failures\n",
@@ -197,7 +201,7 @@ int main(int argc, char **argv) {
     for (enum feature i = 0; i < FEATURE_COUNT; ++i)
         printf("%5.1f %% with %s\n", 100 * (double)totals.features[i] / (double)programs,
                feature_text(i));
-    printf("%" PRIu64 " programs with an edge removed (%" PRIu64 " calls, %" PRIu64
+    printf("%" PRIu64 " edges removed that mattered (%" PRIu64 " calls, %" PRIu64
            " barriers, %" PRIu64 " conditions): %" PRIu64 " of %" PRIu64
            " unordered pairs named\n",
            totals.removed, totals.kinds[REMOVE_CALL], totals.kinds[REMOVE_BARRIER],
