@@ -20,11 +20,14 @@
     X(virtual_memory, "Virtual memory")                      \
     X(driver, "The rest of the driver")                      \
     X(capture_mode, "Capture: modes and unsafe calls")       \
-    X(capture, "Capture: refusals, forks, begin and end")    \
+    X(capture, "Capture: refusals in every mode")            \
+    X(capture_lifecycle, "Capture: begin, fork, join, end")  \
     X(capture_event, "Capture: events")                      \
     X(capture_info, "Capture: information and dependencies") \
-    X(graph, "Graphs: nodes and edges")                      \
+    X(graph, "Graphs: edges and queries")                    \
+    X(graph_node, "Graphs: nodes")                           \
     X(graph_exec, "Graphs: executables")                     \
+    X(graph_update, "Graphs: changes to executables")        \
     X(graph_memory, "Graphs: memory nodes")                  \
     X(order, "Order: what is guaranteed and what is not")
 
