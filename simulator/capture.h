@@ -152,6 +152,8 @@ cudaError_t sim__capture_event_asked(const struct sim__event *event);
 // CAPTURE is invalidated, unless it is already, by a call that ends with ERROR: the graph is gone,
 // and the streams take no work.
 void sim__capture_lose(struct sim__capture *capture, cudaError_t error);
+// GRAPH, which is captured, is destroyed all the same: with the node that owns it.
+void sim__capture_graph_ends(struct sim__graph *graph);
 // Whether a running capture has a blocking stream of the device whose legacy stream STREAM is.
 bool sim__capture_meets_legacy(const struct sim__stream *stream);
 

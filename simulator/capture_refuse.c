@@ -6,12 +6,13 @@
 
 #include "simulator/call.h"
 #include "simulator/checked.h"
+#include "simulator/plant.h"
 #include "simulator/reading.h"
 
 #include <inttypes.h>
 
-static void invalidate(struct sim__capture *capture) {
-    struct sim__graph *graph = capture->graph;
+void sim__capture_graph_ends(struct sim__graph *graph) {
+    struct sim__capture *capture = graph->capture;
     capture->invalidated = true;
     capture->graph = NULL;
     graph->capture = NULL;
@@ -19,8 +20,6 @@ static void invalidate(struct sim__capture *capture) {
         sim__node_set_empty(&part->set);
         sim__capture_given_empty(part);
     }
-    if (!capture->is_programs_graph)
-        sim__graph_destroy(graph);
 }
 
 void sim__capture_lose(struct sim__capture *capture, cudaError_t error) {
@@ -32,7 +31,10 @@ void sim__capture_lose(struct sim__capture *capture, cudaError_t error) {
                     capture->mode == cudaStreamCaptureModeGlobal        ? "global"
                     : capture->mode == cudaStreamCaptureModeThreadLocal ? "thread-local"
                                                                         : "relaxed");
-    invalidate(capture);
+    struct sim__graph *graph = capture->graph;
+    sim__capture_graph_ends(graph);
+    if (!capture->is_programs_graph)
+        sim__graph_destroy(graph);
 }
 
 // Invalidates each running capture that CONFLICTS says; ERROR if there is one.
@@ -53,12 +55,14 @@ static cudaError_t invalidate_those(bool (*conflicts)(const struct sim__capture 
 
 static bool conflicts_with_thread(const struct sim__capture *capture, const void *with) {
     const struct sim__thread *thread = with;
-    if (thread->capture_mode == cudaStreamCaptureModeRelaxed)
+    if (thread->capture_mode == cudaStreamCaptureModeRelaxed || sim__planted(SIM__PLANT_UNSAFE))
         return false;
     if (capture->thread == thread->number)
-        return capture->mode != cudaStreamCaptureModeRelaxed;
+        return capture->mode != cudaStreamCaptureModeRelaxed ||
+               sim__planted(SIM__PLANT_UNSAFE_RELAXED);
     return thread->capture_mode == cudaStreamCaptureModeGlobal &&
-           capture->mode == cudaStreamCaptureModeGlobal;
+           capture->mode == cudaStreamCaptureModeGlobal &&
+           !sim__planted(SIM__PLANT_UNSAFE_OTHERS);
 }
 
 cudaError_t sim__capture__unsafe(void) {
@@ -71,7 +75,8 @@ cudaError_t sim__capture__unsafe(void) {
 static bool conflicts_with_legacy(const struct sim__capture *capture, const void *with) {
     const struct sim__stream *legacy = with;
     const struct sim__capture_part *part = capture->parts;
-    while (part != NULL && !(part->blocking && part->device == legacy->device))
+    while (part != NULL && !((part->blocking || sim__planted(SIM__PLANT_LEGACY_NONBLOCKING)) &&
+                             part->device == legacy->device))
         part = part->next;
     return part != NULL;
 }
@@ -111,7 +116,8 @@ cudaError_t sim__capture__stream_waited(const struct sim__stream *stream) {
 static bool conflicts_with_device(const struct sim__capture *capture, const void *with) {
     const struct sim__device *device = with;
     const struct sim__capture_part *part = capture->parts;
-    while (part != NULL && part->device != device->index)
+    while (part != NULL && part->device != device->index &&
+           !sim__planted(SIM__PLANT_CAPTURE_DEVICE))
         part = part->next;
     return part != NULL;
 }

@@ -11,6 +11,8 @@ static cudaStream_t s, t, blocking, idle;
 static cudaEvent_t e, recorded, never;
 static void *device_bytes, *pinned, *pool_block;
 static char pageable[64], registered[8192];
+static cudaGraph_t graph; // a node
+static cudaGraphExec_t exec;
 static cudaMemPool_t pool;
 
 static void start(void) {
@@ -27,6 +29,10 @@ static void start(void) {
     BASE_CHECK_EQ(cudaHostAlloc(&pinned, 4096, 0), cudaSuccess);
     BASE_CHECK_EQ(cudaDeviceGetDefaultMemPool(&pool, 0), cudaSuccess);
     BASE_CHECK_EQ(cudaMallocAsync(&pool_block, 64, idle), cudaSuccess);
+    cudaGraphNode_t node;
+    BASE_CHECK_EQ(cudaGraphCreate(&graph, 0), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphAddEmptyNode(&node, graph, NULL, 0), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
     BASE_CHECK_EQ(cudaDeviceSynchronize(), cudaSuccess);
 }
 
@@ -49,19 +55,19 @@ static enum cudaStreamCaptureMode exchange(enum cudaStreamCaptureMode mode) {
 
 // Ends the capture of STREAM, which must be lost.
 static void lost(cudaStream_t stream) {
-    cudaGraph_t graph = (cudaGraph_t)(uintptr_t)1;
+    cudaGraph_t captured = (cudaGraph_t)(uintptr_t)1;
     BASE_CHECK_EQ(status_of(stream), cudaStreamCaptureStatusInvalidated);
-    BASE_CHECK_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
-    BASE_CHECK(graph == NULL);
+    BASE_CHECK_EQ(cudaStreamEndCapture(stream, &captured), cudaErrorStreamCaptureInvalidated);
+    BASE_CHECK(captured == NULL);
     BASE_CHECK_EQ(status_of(stream), cudaStreamCaptureStatusNone);
 }
 
 // Ends the capture of STREAM, which must run.
 static void whole(cudaStream_t stream) {
-    cudaGraph_t graph = NULL;
+    cudaGraph_t captured = NULL;
     BASE_CHECK_EQ(status_of(stream), cudaStreamCaptureStatusActive);
-    BASE_CHECK_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
-    BASE_CHECK_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    BASE_CHECK_EQ(cudaStreamEndCapture(stream, &captured), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphDestroy(captured), cudaSuccess);
 }
 
 static void host_body(void *argument) { (void)argument; }
@@ -151,6 +157,8 @@ static cudaError_t call_copy_peer(void) {
     return cudaMemcpyPeer(device_bytes, 0, (char *)device_bytes + 64, 0, 8);
 }
 
+static cudaError_t call_exec_destroy(void) { return cudaGraphExecDestroy(exec); }
+
 static const struct {
     const char *name;
     cudaError_t (*call)(void);
@@ -182,6 +190,7 @@ static const struct {
     {"cudaMemcpy within the device", call_copy_within},
     {"cudaMemcpy in the thread's stream", call_copy_ptds},
     {"cudaMemcpyPeer", call_copy_peer},
+    {"cudaGraphExecDestroy", call_exec_destroy},
 };
 #define UNSAFE_COUNT (sizeof unsafe_calls / sizeof unsafe_calls[0])
 
@@ -280,7 +289,7 @@ static void wrong_arguments_are_told_first(void) {
 static void safe_calls_are_safe(void) {
     cudaEvent_t event;
     enum cudaStreamCaptureStatus status;
-    cudaGraph_t graph;
+    cudaGraph_t made;
     CUdeviceptr address;
     int device;
     start();
@@ -301,8 +310,9 @@ static void safe_calls_are_safe(void) {
     BASE_CHECK_EQ(cudaMemsetAsync(device_bytes, 1, 8, blocking), cudaSuccess);
     BASE_CHECK_EQ(cudaMemset(device_bytes, 1, 8), cudaSuccess); // the host does not wait
     BASE_CHECK_EQ(cudaLaunchHostFunc(NULL, host_body, NULL), cudaSuccess);
-    BASE_CHECK_EQ(cudaGraphCreate(&graph, 0), cudaSuccess);
-    BASE_CHECK_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphCreate(&made, 0), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphDestroy(made), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphLaunch(exec, idle), cudaSuccess);
     // Virtual memory calls act at once.
     BASE_CHECK_EQ(cuMemAddressReserve(&address, 2 << 20, 0, 0, 0), CUDA_SUCCESS);
     BASE_CHECK_EQ(cuMemAddressFree(address, 2 << 20), CUDA_SUCCESS);
@@ -449,6 +459,8 @@ static cudaError_t legacy_value(void) {
 static cudaError_t legacy_words(void) {
     return (cudaError_t)cuMemsetD32Async((CUdeviceptr)(uintptr_t)device_bytes, 1, 1, NULL);
 }
+static cudaError_t legacy_graph(void) { return cudaGraphLaunch(exec, NULL); }
+static cudaError_t legacy_upload(void) { return cudaGraphUpload(exec, NULL); }
 static cudaError_t legacy_query(void) { return cudaStreamQuery(NULL); }
 static cudaError_t legacy_synchronize(void) { return cudaStreamSynchronize(cudaStreamLegacy); }
 
@@ -463,6 +475,7 @@ static const struct {
     {"record", legacy_record},       {"wait", legacy_wait},
     {"alloc", legacy_alloc},         {"free", legacy_free},
     {"value", legacy_value},         {"words", legacy_words},
+    {"graph", legacy_graph},         {"upload", legacy_upload},
     {"query", legacy_query},         {"synchronize", legacy_synchronize},
 };
 
@@ -529,6 +542,12 @@ static void what_cannot_be_captured_is_refused(void) {
                   cudaErrorStreamCaptureUnsupported);
     BASE_CHECK_EQ(cudaStreamAddCallback(s, callback_body, NULL, 0),
                   cudaErrorStreamCaptureUnsupported);
+    lost(s);
+    begin(s);
+    BASE_CHECK_EQ(cudaGraphLaunch(exec, s), cudaErrorStreamCaptureUnsupported);
+    lost(s);
+    begin(s);
+    BASE_CHECK_EQ(cudaGraphUpload(exec, s), cudaErrorStreamCaptureUnsupported);
     lost(s);
     begin(s);
     BASE_CHECK_EQ(cudaStreamAttachMemAsync(s, device_bytes, 0, cudaMemAttachSingle),
@@ -662,13 +681,13 @@ static void captured_events_cannot_be_asked(void) {
 }
 
 static void ends_in_the_wrong_place_are_harmless_by_a_reading(void) {
-    cudaGraph_t graph;
+    cudaGraph_t captured;
     start();
     BASE_CHECK_EQ(sim_reading("wrong-end", "harmless"), BASE_OK);
     begin(s);
     BASE_CHECK_EQ(cudaEventRecord(e, s), cudaSuccess);
     BASE_CHECK_EQ(cudaStreamWaitEvent(t, e, 0), cudaSuccess);
-    BASE_CHECK_EQ(cudaStreamEndCapture(t, &graph), cudaErrorStreamCaptureUnmatched);
+    BASE_CHECK_EQ(cudaStreamEndCapture(t, &captured), cudaErrorStreamCaptureUnmatched);
     whole(s);
     BASE_CHECK_EQ(sim_reading("wrong-end", "invalidates"), BASE_OK);
 }

@@ -415,6 +415,31 @@ static void a_capture_can_go_on_in_a_graph_of_the_programs(void) {
     destroy(given);
 }
 
+// A capture goes on in a child node's graph, and the node goes.
+static void a_capture_is_lost_with_the_node_that_owns_its_graph(void) {
+    cudaGraph_t graph, given, child;
+    cudaGraphNode_t node;
+    start();
+    for (int whole = 0; whole < 2; ++whole) {
+        BASE_CHECK_EQ(cudaGraphCreate(&graph, 0), cudaSuccess);
+        BASE_CHECK_EQ(cudaGraphCreate(&given, 0), cudaSuccess);
+        BASE_CHECK_EQ(cudaGraphAddChildGraphNode(&node, graph, NULL, 0, given), cudaSuccess);
+        BASE_CHECK_EQ(cudaGraphChildGraphNodeGetGraph(node, &child), cudaSuccess);
+        BASE_CHECK_EQ(cudaStreamBeginCaptureToGraph(s, child, NULL, NULL, 0,
+                                                    cudaStreamCaptureModeGlobal),
+                      cudaSuccess);
+        BASE_CHECK_EQ(launch(s), cudaSuccess);
+        record(e, s);
+        BASE_CHECK_EQ(whole ? cudaGraphDestroy(graph) : cudaGraphDestroyNode(node), cudaSuccess);
+        status_is(s, cudaStreamCaptureStatusInvalidated);
+        BASE_CHECK_EQ(launch(s), cudaErrorStreamCaptureInvalidated);
+        end_fails(s, cudaErrorStreamCaptureInvalidated);
+        if (!whole)
+            destroy(graph);
+        destroy(given);
+    }
+}
+
 static void external_records_and_waits_are_nodes(void) {
     start();
     BASE_CHECK_EQ(cudaEventRecordWithFlags(e, s, cudaEventRecordExternal), cudaErrorInvalidValue);
@@ -597,6 +622,7 @@ int main(void) {
         streams_of_several_devices_take_part();
         several_captures_run_side_by_side();
         a_capture_can_go_on_in_a_graph_of_the_programs();
+        a_capture_is_lost_with_the_node_that_owns_its_graph();
         external_records_and_waits_are_nodes();
         a_captured_event_is_captured_until_it_is_recorded_outside();
         memory_becomes_nodes();

@@ -3,6 +3,7 @@
 #include "simulator/graph.h"
 
 #include "simulator/call.h"
+#include "simulator/capture.h"
 #include "simulator/checked.h"
 #include "simulator/graph_memory.h"
 #include "simulator/user_object.h"
@@ -208,6 +209,8 @@ struct sim__graph *sim__graph_create(void) {
 
 void sim__graph_destroy(struct sim__graph *graph) {
     struct sim__node_link *link = graph->nodes.next;
+    if (graph->capture != NULL)
+        sim__capture_graph_ends(graph);
     while (link != &graph->nodes) {
         struct sim__node_link *next = link->next;
         node_free(SIM__NODE_OF(link, by_number));
