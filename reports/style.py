@@ -157,9 +157,11 @@ def heat(change):
 
 
 class Canvas:
-    """A matplotlib figure of the common width, laid out in points from its top left corner."""
+    """A matplotlib figure, mostly of the common width, laid out in points from its top left
+    corner.
+    """
 
-    def __init__(self, height_pt):
+    def __init__(self, height_pt, width_pt=FIGURE_WIDTH_PT):
         # Not at the top: pages without figures, and tests of formats, need no matplotlib. pyplot is
         # left out; it would take as long to import as some figures take to draw.
         logging.getLogger("matplotlib").setLevel(logging.ERROR)
@@ -185,7 +187,7 @@ class Canvas:
                 "path.simplify": False,
             }
         )
-        self.width, self.height = FIGURE_WIDTH_PT, height_pt
+        self.width, self.height = width_pt, height_pt
         self.figure = Figure(figsize=(self.width / 72, self.height / 72))
 
     def axes(self, left, top, width, height):
