@@ -116,6 +116,8 @@ static void streams_choose(struct excerpt *excerpt) {
     for (uint64_t number = sim__race_log_last(); number >= sim__race_log_first() && number > 0;
          --number) {
         const struct sim__race_entry *entry = sim__race_log_at(number);
+        if (entry->kind == SIM__RACE_LOG_HOST_WAIT && found->second.stream == 0)
+            add_stream(excerpt, entry->other);
         if (entry->kind != SIM__RACE_LOG_WAIT || entry->captured != inside)
             continue;
         for (int i = 0; i < direct; ++i) {
@@ -151,10 +153,18 @@ static bool is_side_entry(const struct sim__race_entry *entry, const struct sim_
                           bool inside) {
     if (inside)
         return entry->kind == SIM__RACE_LOG_NODE && entry->sequence == side->node;
-    if (side->stream == 0)
-        return entry->stream == 0 && entry->origin == side->origin;
-    return entry->kind == SIM__RACE_LOG_OPERATION && entry->stream == side->stream &&
-           entry->sequence == side->sequence;
+    switch ((enum sim__race_entry_kind)entry->kind) {
+    case SIM__RACE_LOG_OPERATION:
+    case SIM__RACE_LOG_ALLOC:
+    case SIM__RACE_LOG_FREE:
+        return entry->stream == side->stream &&
+               (side->stream == 0 ? entry->origin == side->origin
+                                  : entry->sequence == side->sequence);
+    case SIM__RACE_LOG_HOST: return side->stream == 0 && entry->origin == side->origin;
+    case SIM__RACE_LOG_TAKE:
+    case SIM__RACE_LOG_GIVE: return side->origin != 0 && entry->origin == side->origin;
+    default: return false;
+    }
 }
 
 static uint64_t side_number(const struct excerpt *excerpt, const struct sim__race_side *side) {
