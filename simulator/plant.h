@@ -39,6 +39,46 @@
     X(POOL_DEFAULT, "pool-default", "the default pool is destroyed without an error")             \
     X(MAP_ACCESS, "map-access", "a mapping is accessible from the start")                         \
     X(MAP_PART, "map-part", "a part of a mapping is unmapped")                                    \
+    X(CAPTURE_RUNS, "capture-runs", "captured work runs instead")                                 \
+    X(UNSAFE, "unsafe", "unsafe calls are not refused")                                           \
+    X(UNSAFE_OTHERS, "unsafe-others", "another thread's global capture refuses nothing")          \
+    X(UNSAFE_RELAXED, "unsafe-relaxed", "a relaxed capture refuses unsafe calls")                 \
+    X(CAPTURE_SPARED, "capture-spared", "what is refused invalidates no capture")                 \
+    X(CAPTURE_WAITED, "capture-waited", "a capturing stream may be waited for")                   \
+    X(CAPTURE_DEVICE, "capture-device", "other devices may not be waited for either")             \
+    X(LEGACY_CAPTURE, "legacy-capture", "legacy work runs beside a blocking stream's capture")    \
+    X(LEGACY_NONBLOCKING, "legacy-nonblocking", "a NonBlocking one's capture refuses it too")     \
+    X(CAPTURED_EVENT, "captured-event", "a captured event may be asked about")                    \
+    X(ISOLATION, "isolation", "a capture waits for an uncaptured event without an error")         \
+    X(MERGE, "merge", "a wait for another capture's event spares that capture")                   \
+    X(UNJOINED, "unjoined", "a fork need not come back")                                          \
+    X(END_KEEPS, "end-keeps", "streams stay in a capture that ends with an error")                \
+    X(END_THREAD, "end-thread", "any thread may end a capture")                                   \
+    X(END_JOINED, "end-joined", "a stream that joined may end a capture")                         \
+    X(WAIT_REPLACES, "wait-replaces", "a wait in a capture replaces the set instead of uniting")  \
+    X(RECORD_PART, "record-part", "a record in a capture keeps one dependency")                   \
+    X(JOIN_LATE, "join-late", "a stream joins behind what came after the record as well")         \
+    X(EXTERNAL, "external", "an external record in a capture makes no node")                      \
+    X(TIPS_SET, "tips-set", "dependencies that are set are added instead")                        \
+    X(EDGE_TWICE, "edge-twice", "an edge is added twice")                                         \
+    X(EDGE_LOST, "edge-lost", "cudaGraphInstantiate drops an edge of each node")                  \
+    X(CHILD_EDGE, "child-edge", "what depends on a child graph does not wait for its nodes")      \
+    X(CHILD_COPY, "child-copy", "a child graph is not copied")                                    \
+    X(CLONE, "clone", "a clone is the graph itself")                                              \
+    X(PADDING, "padding", "long arrays are not padded with NULL")                                 \
+    X(UPDATE_MISFIT, "update-misfit", "an update by a graph of another shape succeeds")           \
+    X(EXEC_DESTROY, "exec-destroy", "cudaGraphExecDestroy waits")                                 \
+    X(LAUNCH_EARLY, "launch-early", "a launch does not wait for its stream")                      \
+    X(LAUNCH_OPEN, "launch-open", "later work does not wait for every node")                      \
+    X(EXEC_OVERLAPS, "exec-overlaps", "launches of one executable overlap")                       \
+    X(NODES_SERIAL, "nodes-serial", "nodes run in the order in which they were added")            \
+    X(WAIT_NODE, "wait-node", "event wait nodes wait for nothing")                                \
+    X(DISABLED, "disabled", "a disabled node runs")                                               \
+    X(GRAPH_EXECS, "graph-execs", "a graph with memory nodes has several executables")            \
+    X(GRAPH_RELAUNCH, "graph-relaunch", "a launch while its memory is allocated succeeds")        \
+    X(GRAPH_AUTOFREE, "graph-autofree", "nothing is freed at a launch")                           \
+    X(GRAPH_FREE_TWICE, "graph-free-twice", "memory of a graph has two free nodes")               \
+    X(GRAPH_TRIM, "graph-trim", "cudaDeviceGraphMemTrim gives nothing back")                      \
     X(PEER_TWICE, "peer-twice", "peer access is enabled twice")                                   \
     X(ERROR_LOST, "error-lost", "a failing call does not set the last error")                     \
     X(ERROR_KEPT, "error-kept", "cudaGetLastError does not clear")                                \
