@@ -3,6 +3,7 @@
 #include "simulator/capture.h"
 
 #include "simulator/graph_memory.h"
+#include "simulator/race_log.h"
 #include "simulator/reading.h"
 
 #include <stdlib.h>
@@ -40,9 +41,17 @@ static cudaError_t part_for_work(const struct sim__stream *stream, enum cudaGrap
     return data_fits(&(*part)->set, type) ? cudaSuccess : cudaErrorInvalidValue;
 }
 
+static void note_node(const struct sim__capture_part *part, const struct sim__node *node) {
+    const uint32_t origin = node->work != NULL ? sim__race_origin(&node->work->operation)
+                                               : sim__race_origin_act(SIM__RACE_CALL, 0);
+    sim__race_log_node(part->stream, part->capture->graph->number, node->number, origin);
+}
+
 // NODE stands behind the stream's set.
 static void part_advance(struct sim__capture_part *part, struct sim__node *node) {
     node->stream = part->stream->number;
+    if (sim__race_is_on())
+        note_node(part, node);
     sim__capture_given_empty(part);
     sim__node_set_empty(&part->set);
     sim__node_set_add(&part->set, &node, NULL, 1);
@@ -156,6 +165,8 @@ static cudaError_t record_in_capture(struct sim__capture_part *part, struct sim_
     event->position = (struct sim__position){0};
     event->captured->id = part->capture->id;
     event->captured->part = part;
+    if (sim__race_is_on())
+        sim__race_log_record_captured(part->stream, event->slot.handle);
     sim__node_set_copy(&event->captured->set, &part->set);
     return cudaSuccess;
 }
@@ -188,6 +199,12 @@ static cudaError_t wait_for_foreign(struct sim__capture *capture, const struct s
     return cudaErrorStreamCaptureIsolation;
 }
 
+static void note_wait(const struct sim__stream *stream, const struct sim__event *event) {
+    const struct sim__stream *other = event->captured->part->stream;
+    if (sim__race_is_on() && other != NULL)
+        sim__race_log_wait_captured(stream, event->slot.handle, other->number);
+}
+
 static cudaError_t wait_of_capturing(struct sim__stream *stream, const struct sim__event *event,
                                      struct sim__capture *other) {
     struct sim__capture_part *part = stream->capture;
@@ -200,6 +217,7 @@ static cudaError_t wait_of_capturing(struct sim__stream *stream, const struct si
     sim__node_set_add(&part->set, captured->set.nodes, captured->set.data, captured->set.count);
     if (captured->part != part)
         captured->part->waited_for = true;
+    note_wait(stream, event);
     return cudaSuccess;
 }
 
@@ -215,6 +233,7 @@ static cudaError_t wait_to_join(struct sim__stream *stream, const struct sim__ev
     struct sim__capture_part *part = sim__capture_join(other, stream);
     sim__node_set_copy(&part->set, &event->captured->set);
     event->captured->part->waited_for = true;
+    note_wait(stream, event);
     return cudaSuccess;
 }
 
