@@ -304,11 +304,13 @@ static void a_graph_with_memory_has_one_executable(void) {
     BASE_CHECK_EQ(cudaGraphInstantiate(&second, graph, 0), INVALID);
     BASE_CHECK_EQ(cudaGraphClone(&copy, graph), cudaErrorNotSupported);
     CALL(cudaGraphLaunch(exec, s));
-    CALL(cudaGraphExecDestroy(exec)); // pending
+    CALL(cudaGraphExecDestroy(exec)); // pending, with the memory that the next one has as well
     exec = exec_of(graph);
-    CALL(cudaGraphLaunch(exec, s));
-    CALL(cudaGraphLaunch(exec, s));
-    CALL(cudaStreamSynchronize(s));
+    cudaStream_t t = stream_new();
+    CALL(cudaGraphLaunch(exec, t));
+    CALL(cudaGraphLaunch(exec, t));
+    CALL(cudaStreamSynchronize(t));
+    BASE_CHECK_EQ(sim_stream_pending(s), 0);
     cudaGetLastError();
 }
 
@@ -419,6 +421,36 @@ static void a_pending_launch_keeps_its_memory(void) {
     BASE_CHECK_EQ(sim_stream_pending(s), 0);
     BASE_CHECK_EQ(byte_at(out), 10);
     BASE_CHECK_EQ(byte_at(out + 1), 11);
+}
+
+// Memory that another graph's allocation keeps is none that a pending launch would need again.
+static void a_live_allocation_takes_no_memory_of_pending_launches(void) {
+    machine_start("lazy");
+    cudaStream_t s = stream_new();
+    char *first, *second;
+    cudaGraphExec_t execs[2] = {exec_of(graph_capture(s, 2 * MIB, true, &first)),
+                                exec_of(graph_capture(s, 2 * MIB, false, &second))};
+    CALL(cudaGraphLaunch(execs[0], s));
+    CALL(cudaGraphLaunch(execs[1], s));
+    BASE_CHECK_EQ(reserved(), 4 * MIB);
+    CALL(cudaGraphLaunch(execs[0], s));
+    CALL(cudaStreamSynchronize(s));
+    BASE_CHECK_EQ(byte_at(second), 7);
+}
+
+// A smaller piece that is large enough leaves the larger one to who needs it.
+static void graphs_take_the_smallest_piece_that_fits(void) {
+    machine_start("lazy");
+    cudaStream_t s = stream_new(), t = stream_new();
+    char *pointer;
+    for (int round = 0; round < 2; ++round) {
+        cudaGraph_t small = graph_capture(s, 4 * MIB, true, &pointer),
+                    large = graph_capture(s, 8 * MIB, true, &pointer);
+        CALL(cudaGraphLaunch(exec_of(small), s));
+        CALL(cudaGraphLaunch(exec_of(large), t));
+        BASE_CHECK_EQ(reserved(), 12 * MIB);
+        CALL(cudaDeviceSynchronize());
+    }
 }
 
 static void out_of_memory_launches_nothing(void) {
@@ -584,10 +616,14 @@ static void bytes_check(const void *argument) {
     BASE_CHECK_EQ(bytes[check->size - 1], check->value);
 }
 
-static void bytes_use(cudaStream_t stream, char *pointer, size_t size, unsigned char value) {
+static void bytes_check_in(cudaStream_t stream, char *pointer, size_t size, unsigned char value) {
     const struct check check = {(unsigned char *)pointer, size, value};
-    CALL(cudaMemsetAsync(pointer, value, size, stream));
     CALL(sim_launch(stream, "check", bytes_check, &check, sizeof check));
+}
+
+static void bytes_use(cudaStream_t stream, char *pointer, size_t size, unsigned char value) {
+    CALL(cudaMemsetAsync(pointer, value, size, stream));
+    bytes_check_in(stream, pointer, size, value);
 }
 
 struct owned {
@@ -608,7 +644,8 @@ static void owned_make(struct owned *owned, struct base_random *random, cudaStre
     bytes_use(stream, owned->inside, owned->size, owned->value);
     if (base_random_chance(random, 0.4)) {
         CALL(cudaMallocAsync((void **)&owned->escaping, owned->size, stream));
-        bytes_use(stream, owned->escaping, owned->size, owned->value);
+        bytes_use(stream, owned->escaping, owned->size, owned->value ^ 0x80);
+        bytes_check_in(stream, owned->inside, owned->size, owned->value);
     }
     CALL(cudaFreeAsync(owned->inside, stream));
     cudaGraph_t graph = capture_end(stream);
@@ -618,8 +655,7 @@ static void owned_make(struct owned *owned, struct base_random *random, cudaStre
 
 // In the stream of its launch, so that all is ordered.
 static void owned_free(struct owned *owned, const cudaStream_t *streams) {
-    const struct check check = {(unsigned char *)owned->escaping, owned->size, owned->value};
-    CALL(sim_launch(streams[owned->stream], "check", bytes_check, &check, sizeof check));
+    bytes_check_in(streams[owned->stream], owned->escaping, owned->size, owned->value ^ 0x80);
     CALL(cudaFreeAsync(owned->escaping, streams[owned->stream]));
     owned->live = false;
 }
@@ -686,6 +722,8 @@ int main(void) {
     an_upload_takes_the_memory();
     graphs_of_one_stream_share_memory();
     a_pending_launch_keeps_its_memory();
+    a_live_allocation_takes_no_memory_of_pending_launches();
+    graphs_take_the_smallest_piece_that_fits();
     out_of_memory_launches_nothing();
     scarce_memory_goes_from_graph_to_graph();
     memory_that_is_not_there_faults();
