@@ -7,6 +7,7 @@
 #include "simulator/capture.h"
 
 #include "simulator/call.h"
+#include "simulator/plant.h"
 #include "simulator/reading.h"
 #include "simulator/stream.h"
 
@@ -226,10 +227,11 @@ static bool is_joined(const struct sim__capture *capture) {
 static cudaError_t end_check(struct sim__capture_part *part) {
     struct sim__capture *capture = part->capture;
     cudaError_t error = cudaSuccess;
-    if (part != capture->origin)
+    if (part != capture->origin && !sim__planted(SIM__PLANT_END_JOINED))
         error = cudaErrorStreamCaptureUnmatched;
     else if (sim__thread()->number != capture->thread &&
-             capture->mode != cudaStreamCaptureModeRelaxed)
+             capture->mode != cudaStreamCaptureModeRelaxed &&
+             !sim__planted(SIM__PLANT_END_THREAD))
         error = cudaErrorStreamCaptureWrongThread;
     if (error != cudaSuccess && !sim__reading_other[SIM__READING_WRONG_END])
         sim__capture_lose(capture, error);
@@ -248,10 +250,11 @@ static cudaError_t end_locked(cudaStream_t handle, cudaGraph_t *graph_handle) {
     if (error != cudaSuccess)
         return error;
     struct sim__capture *capture = stream->capture->capture;
-    if (capture->invalidated || !is_joined(capture)) {
+    if (capture->invalidated || !(is_joined(capture) || sim__planted(SIM__PLANT_UNJOINED))) {
         error = capture->invalidated ? cudaErrorStreamCaptureInvalidated
                                      : cudaErrorStreamCaptureUnjoined;
-        capture_drop(capture);
+        if (!sim__planted(SIM__PLANT_END_KEEPS))
+            capture_drop(capture);
         *graph_handle = NULL;
         return error;
     }

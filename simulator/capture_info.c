@@ -3,6 +3,7 @@
 #include "simulator/capture.h"
 
 #include "simulator/call.h"
+#include "simulator/plant.h"
 #include "simulator/stream.h"
 
 #include <stdlib.h>
@@ -105,7 +106,7 @@ static cudaError_t update_locked(cudaStream_t handle, const cudaGraphNode_t *dep
     if (error != cudaSuccess)
         return error;
     sim__capture_given_empty(part);
-    if (flags == cudaStreamSetCaptureDependencies)
+    if (flags == cudaStreamSetCaptureDependencies && !sim__planted(SIM__PLANT_TIPS_SET))
         sim__node_set_empty(&part->set);
     sim__node_set_add(&part->set, nodes, packed, (uint32_t)count);
     return cudaSuccess;

@@ -3,6 +3,7 @@
 #include "simulator/capture.h"
 
 #include "simulator/graph_memory.h"
+#include "simulator/plant.h"
 #include "simulator/race_log.h"
 #include "simulator/reading.h"
 
@@ -85,7 +86,7 @@ cudaError_t sim__capture_enqueue(struct sim__stream *stream, const struct sim__o
                                  bool *captured) {
     struct sim__capture_part *part;
     struct sim__node *node;
-    *captured = stream->capture != NULL;
+    *captured = stream->capture != NULL && !sim__planted(SIM__PLANT_CAPTURE_RUNS);
     if (!*captured)
         return sim__capture_legacy(stream);
     const enum cudaGraphNodeType type = type_of(operation);
@@ -168,6 +169,8 @@ static cudaError_t record_in_capture(struct sim__capture_part *part, struct sim_
     if (sim__race_is_on())
         sim__race_log_record_captured(part->stream, event->slot.handle);
     sim__node_set_copy(&event->captured->set, &part->set);
+    if (event->captured->set.count > 1 && sim__planted(SIM__PLANT_RECORD_PART))
+        event->captured->set.count = 1;
     return cudaSuccess;
 }
 
@@ -175,12 +178,13 @@ cudaError_t sim__capture_record(struct sim__stream *stream, struct sim__event *e
                                 bool *is_over) {
     *is_over = stream->capture != NULL;
     if (*is_over)
-        return external ? event_node(stream, event, cudaGraphNodeTypeEventRecord)
-                        : record_in_capture(stream->capture, event);
+        return external && !sim__planted(SIM__PLANT_EXTERNAL)
+                   ? event_node(stream, event, cudaGraphNodeTypeEventRecord)
+                   : record_in_capture(stream->capture, event);
     if (external)
         return external_outside();
     const cudaError_t error = sim__capture_legacy(stream);
-    if (error == cudaSuccess)
+    if (error == cudaSuccess && !sim__planted(SIM__PLANT_CAPTURED_KEPT))
         sim__event_uncapture(event);
     return error;
 }
@@ -190,10 +194,13 @@ static cudaError_t wait_for_foreign(struct sim__capture *capture, const struct s
                                     struct sim__capture *other) {
     if (other != NULL) {
         sim__capture_lose(capture, cudaErrorStreamCaptureMerge);
-        sim__capture_lose(other, cudaErrorStreamCaptureMerge);
+        if (!sim__planted(SIM__PLANT_MERGE))
+            sim__capture_lose(other, cudaErrorStreamCaptureMerge);
         return cudaErrorStreamCaptureMerge;
     }
     if (!event->recorded && event->captured == NULL && !sim__reading_other[SIM__READING_NEVER_WAIT])
+        return cudaSuccess;
+    if (sim__planted(SIM__PLANT_ISOLATION))
         return cudaSuccess;
     sim__capture_lose(capture, cudaErrorStreamCaptureIsolation);
     return cudaErrorStreamCaptureIsolation;
@@ -214,6 +221,8 @@ static cudaError_t wait_of_capturing(struct sim__stream *stream, const struct si
         return wait_for_foreign(part->capture, event, other);
     const struct sim__event_capture *captured = event->captured;
     sim__capture_given_empty(part);
+    if (sim__planted(SIM__PLANT_WAIT_REPLACES))
+        sim__node_set_empty(&part->set);
     sim__node_set_add(&part->set, captured->set.nodes, captured->set.data, captured->set.count);
     if (captured->part != part)
         captured->part->waited_for = true;
@@ -231,7 +240,9 @@ static cudaError_t wait_to_join(struct sim__stream *stream, const struct sim__ev
         return cudaErrorStreamCaptureImplicit;
     }
     struct sim__capture_part *part = sim__capture_join(other, stream);
-    sim__node_set_copy(&part->set, &event->captured->set);
+    sim__node_set_copy(&part->set, sim__planted(SIM__PLANT_JOIN_LATE)
+                                       ? &event->captured->part->set
+                                       : &event->captured->set);
     event->captured->part->waited_for = true;
     note_wait(stream, event);
     return cudaSuccess;

@@ -23,7 +23,7 @@ void sim__capture_graph_ends(struct sim__graph *graph) {
 }
 
 void sim__capture_lose(struct sim__capture *capture, cudaError_t error) {
-    if (capture->invalidated)
+    if (capture->invalidated || sim__planted(SIM__PLANT_CAPTURE_SPARED))
         return;
     if (sim__checked())
         sim__misuse("%s: capture %" PRIu64 " of thread %" PRIu64 ", mode %s, is invalidated",
@@ -92,9 +92,9 @@ bool sim__capture_meets_legacy(const struct sim__stream *stream) {
 }
 
 cudaError_t sim__capture__legacy(const struct sim__stream *stream) {
-    return stream->legacy ? invalidate_those(conflicts_with_legacy, stream,
-                                             cudaErrorStreamCaptureImplicit)
-                          : cudaSuccess;
+    return stream->legacy && !sim__planted(SIM__PLANT_LEGACY_CAPTURE)
+               ? invalidate_those(conflicts_with_legacy, stream, cudaErrorStreamCaptureImplicit)
+               : cudaSuccess;
 }
 
 // --- Waits and questions ---
@@ -105,7 +105,7 @@ static cudaError_t refuse_capturing(const struct sim__stream *stream) {
 }
 
 cudaError_t sim__capture__stream_waited(const struct sim__stream *stream) {
-    if (stream->capture != NULL)
+    if (stream->capture != NULL && !sim__planted(SIM__PLANT_CAPTURE_WAITED))
         return refuse_capturing(stream);
     const cudaError_t error = sim__reading_other[SIM__READING_LEGACY_WAIT]
                                   ? cudaSuccess
@@ -128,6 +128,8 @@ cudaError_t sim__capture__device_waited(const struct sim__device *device) {
 
 cudaError_t sim__capture_event_asked(const struct sim__event *event) {
     struct sim__capture *capture = sim__capture_find(event->captured->id);
+    if (sim__planted(SIM__PLANT_CAPTURED_EVENT))
+        return cudaSuccess;
     if (sim__reading_other[SIM__READING_CAPTURED_UNSAFE]) {
         const cudaError_t error = sim__capture_unsafe();
         if (error != cudaSuccess)

@@ -4,6 +4,7 @@
 #include "simulator/checked.h"
 #include "simulator/cost.h"
 #include "simulator/graph_memory.h"
+#include "simulator/plant.h"
 #include "simulator/stream.h"
 #include "simulator/user_object.h"
 
@@ -67,7 +68,8 @@ static cudaError_t instantiate_locked(struct sim__exec **made, cudaGraph_t handl
         error = sim__graph_resolve(handle, &graph);
     if (error != cudaSuccess)
         return error;
-    if (graph->moved || (graph->memory_node_count > 0 && graph->exec_count > 0))
+    if (graph->moved || (graph->memory_node_count > 0 && graph->exec_count > 0 &&
+                         !sim__planted(SIM__PLANT_GRAPH_EXECS)))
         return cudaErrorInvalidValue;
     struct sim__exec *exec = exec_take(graph, flags);
     if (exec == NULL)
@@ -101,6 +103,8 @@ static cudaError_t destroy_locked(cudaGraphExec_t handle) {
     cudaError_t error = sim__exec_resolve(handle, &exec);
     if (error == cudaSuccess)
         error = sim__capture_unsafe();
+    if (error == cudaSuccess && sim__planted(SIM__PLANT_EXEC_DESTROY))
+        sim__engine_force(exec->last);
     if (error == cudaSuccess)
         destroy(exec);
     return error;

@@ -6,6 +6,7 @@
 #include "simulator/call.h"
 #include "simulator/capture.h"
 #include "simulator/checked.h"
+#include "simulator/plant.h"
 #include "simulator/race.h"
 
 #include <stdlib.h>
@@ -246,7 +247,8 @@ cudaError_t sim__graph_memory_free(struct sim__graph *graph, struct sim__node *c
                                    const uint32_t *data, size_t count, uint64_t address,
                                    const struct sim__stream *stream, struct sim__node **node) {
     struct sim__graph_allocation *allocation = allocation_at(address);
-    if (allocation == NULL || has_free_node(allocation, graph)) {
+    if (allocation == NULL ||
+        (has_free_node(allocation, graph) && !sim__planted(SIM__PLANT_GRAPH_FREE_TWICE))) {
         if (sim__checked() && allocation != NULL)
             sim__misuse("0x%llx has a free node already", (unsigned long long)address);
         else if (sim__checked())
@@ -455,14 +457,16 @@ void sim__exec_memory_destroy(struct sim__exec *exec) {
 // --- Launches ---
 
 static bool frees_on_launch(const struct sim__exec *exec) {
-    return (exec->flags & cudaGraphInstantiateFlagAutoFreeOnLaunch) != 0;
+    return (exec->flags & cudaGraphInstantiateFlagAutoFreeOnLaunch) != 0 &&
+           !sim__planted(SIM__PLANT_GRAPH_AUTOFREE);
 }
 
 static bool lives_fit(const struct sim__exec *exec) {
     const struct sim__exec_memory *memory = exec->memory;
     const struct sim__graph_allocation *misfit = NULL;
     for (uint32_t i = 0; i < memory->made_count && misfit == NULL; ++i)
-        if (memory->made[i]->live && !frees_on_launch(exec))
+        if (memory->made[i]->live && !frees_on_launch(exec) &&
+            !sim__planted(SIM__PLANT_GRAPH_RELAUNCH))
             misfit = memory->made[i];
     for (uint32_t i = 0; i < memory->ended_count && misfit == NULL; ++i)
         if (!memory->ended[i]->live)

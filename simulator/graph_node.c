@@ -3,6 +3,7 @@
 #include "simulator/checked.h"
 #include "simulator/graph_memory.h"
 #include "simulator/graph_params.h"
+#include "simulator/plant.h"
 
 #include <string.h>
 
@@ -95,7 +96,8 @@ static cudaError_t child_add(cudaGraphNode_t *handle, cudaGraph_t graph,
                              size_t count, const struct cudaChildGraphNodeParams *parameters) {
     struct place place;
     struct sim__graph *child;
-    const bool moves = parameters->ownership == cudaGraphChildGraphOwnershipMove;
+    const bool moves = parameters->ownership == cudaGraphChildGraphOwnershipMove ||
+                       sim__planted(SIM__PLANT_CHILD_COPY);
     cudaError_t error =
         place_of(&place, handle, graph, cudaGraphNodeTypeGraph, dependencies, data, count);
     if (error == cudaSuccess)

@@ -5,6 +5,7 @@
 // made, plus one for each root and sink of a child graph: all costs O(nodes + edges). The order is
 // that in which nodes were added where every edge goes forward in it, as in any capture.
 #include "simulator/graph_memory.h"
+#include "simulator/plant.h"
 #include "simulator/user_object.h"
 
 #include <stdlib.h>
@@ -86,7 +87,9 @@ static void depend(struct plan *plan, uint32_t node, uint32_t on) {
 
 // What comes behind NODE comes behind this one.
 static uint32_t end_of(const struct plan *plan, const struct sim__node *node) {
-    return node->child == NULL ? node->index : plan->nodes[node->index].child_end;
+    return node->child == NULL || sim__planted(SIM__PLANT_CHILD_EDGE)
+               ? node->index
+               : plan->nodes[node->index].child_end;
 }
 
 // FIRST: what the graph's roots come behind, if it is a child.
@@ -96,7 +99,7 @@ static void nodes_depend(struct plan *plan, const struct sim__graph *graph, cons
         exec_node->dependency_first = plan->dependency_count;
         if (first != NULL && node->dependency_count == 0)
             depend(plan, node->index, *first);
-        for (uint32_t i = 0; i < node->dependency_count; ++i)
+        for (uint32_t i = sim__planted(SIM__PLANT_EDGE_LOST); i < node->dependency_count; ++i)
             depend(plan, node->index, end_of(plan, node->dependencies[i].node));
         if (node->child == NULL)
             continue;

@@ -13,6 +13,7 @@
 #include "base/size.h"
 #include "simulator/call.h"
 #include "simulator/capture.h"
+#include "simulator/plant.h"
 #include "simulator/checked.h"
 #include "simulator/cost.h"
 #include "simulator/virtual_memory.h"
@@ -335,7 +336,7 @@ cudaError_t cudaDeviceGraphMemTrim(int device) {
         error = sim__capture_unsafe();
     if (error == cudaSuccess && !is_device(device))
         error = cudaErrorInvalidDevice;
-    if (error == cudaSuccess)
+    if (error == cudaSuccess && !sim__planted(SIM__PLANT_GRAPH_TRIM))
         trim(device);
     return sim__call_end(SIM__CALL_OTHER, error);
 }

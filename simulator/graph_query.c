@@ -5,6 +5,7 @@
 // fails changes nothing.
 #include "simulator/call.h"
 #include "simulator/graph.h"
+#include "simulator/plant.h"
 
 // --- Graphs ---
 
@@ -39,7 +40,8 @@ static cudaError_t clone_locked(cudaGraph_t *copy_handle, cudaGraph_t handle) {
         return cudaErrorInvalidValue;
     if (graph->memory_node_count > 0)
         return cudaErrorNotSupported;
-    const struct sim__graph *copy = sim__graph_clone(graph);
+    const struct sim__graph *copy =
+        sim__planted(SIM__PLANT_CLONE) ? graph : sim__graph_clone(graph);
     if (copy == NULL)
         return cudaErrorMemoryAllocation;
     *copy_handle = sim__graph_handle(copy);
@@ -99,7 +101,8 @@ static cudaGraphEdgeData data_at(const cudaGraphEdgeData *data, size_t index) {
 static cudaError_t edge_add(const struct sim__graph *graph, cudaGraphNode_t from,
                             cudaGraphNode_t to, cudaGraphEdgeData data) {
     struct edge edge;
-    if (!edge_of(graph, from, to, &edge) || edge.exists ||
+    if (!edge_of(graph, from, to, &edge) ||
+        (edge.exists && !sim__planted(SIM__PLANT_EDGE_TWICE)) ||
         !sim__edge_fits(data, edge.from->type, edge.to->type))
         return cudaErrorInvalidValue;
     return sim__edge_add(edge.from, edge.to, sim__edge_pack(data)) ? cudaSuccess
@@ -150,6 +153,8 @@ static uint64_t stored_count(uint64_t count, const size_t *size) {
 }
 
 static void nodes_pad(cudaGraphNode_t *handles, uint64_t stored, size_t size) {
+    if (sim__planted(SIM__PLANT_PADDING))
+        return;
     for (uint64_t i = stored; handles != NULL && i < size; ++i)
         handles[i] = NULL;
 }

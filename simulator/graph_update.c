@@ -6,6 +6,7 @@
 // child graphs, and edges between them, whatever the nesting. Cost O(nodes + edges).
 #include "simulator/call.h"
 #include "simulator/graph_params.h"
+#include "simulator/plant.h"
 #include "simulator/user_object.h"
 
 #include <stdlib.h>
@@ -198,7 +199,8 @@ cudaError_t sim__exec_update(struct sim__exec *exec, struct sim__exec_node *chil
         take_over(&pairing, &fresh, child);
         info->result = cudaGraphExecUpdateSuccess;
     } else {
-        error = cudaErrorGraphExecUpdateFailure;
+        error = sim__planted(SIM__PLANT_UPDATE_MISFIT) ? cudaSuccess
+                                                       : cudaErrorGraphExecUpdateFailure;
     }
     free(pairing.old_of);
     sim__graph_objects_release(fresh.objects);

@@ -49,6 +49,7 @@
     X(LEGACY_CAPTURE, "legacy-capture", "legacy work runs beside a blocking stream's capture")    \
     X(LEGACY_NONBLOCKING, "legacy-nonblocking", "a NonBlocking one's capture refuses it too")     \
     X(CAPTURED_EVENT, "captured-event", "a captured event may be asked about")                    \
+    X(CAPTURED_KEPT, "captured-kept", "a later record leaves an event captured")                  \
     X(ISOLATION, "isolation", "a capture waits for an uncaptured event without an error")         \
     X(MERGE, "merge", "a wait for another capture's event spares that capture")                   \
     X(UNJOINED, "unjoined", "a fork need not come back")                                          \

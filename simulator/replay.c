@@ -12,6 +12,7 @@
 #include "simulator/graph.h"
 #include "simulator/graph_memory.h"
 #include "simulator/order.h"
+#include "simulator/plant.h"
 #include "simulator/race.h"
 #include "simulator/stream.h"
 
@@ -201,7 +202,7 @@ static void waits_of_node(const struct sim__launch *launch, const struct sim__ex
                           const struct sim__stream *lane, struct sim__position begin) {
     const struct sim__exec *exec = launch->exec;
     wait_count = 0;
-    if (node->dependency_count == 0)
+    if (node->dependency_count == 0 && !sim__planted(SIM__PLANT_LAUNCH_EARLY))
         wait_add(begin);
     for (uint32_t i = 0; i < node->dependency_count; ++i) {
         const uint32_t before = exec->dependencies[node->dependency_first + i];
@@ -238,7 +239,8 @@ static void event_node_submit(struct sim__stream *lane, const struct sim__exec_n
         }
     } else {
         operation.kind = SIM__OPERATION_WAIT;
-        if (event != NULL && event->recorded && event->captured == NULL)
+        if (event != NULL && event->recorded && event->captured == NULL &&
+            !sim__planted(SIM__PLANT_WAIT_NODE))
             wait_add(event->position);
     }
     sim__engine_submit_node(lane, &operation, index, NULL, waits, wait_count);
@@ -253,8 +255,11 @@ static void node_submit(struct sim__launch *launch, const struct sim__stream *st
     const struct sim__exec_node *node = &launch->exec->nodes[index];
     struct sim__stream *lane = lane_of(launch, stream, node);
     waits_of_node(launch, node, lane, begin);
+    if (index > 0 && sim__planted(SIM__PLANT_NODES_SERIAL) &&
+        *lane_place(launch, node - 1) != lane)
+        wait_add((struct sim__position){*lane_place(launch, node - 1), sequences[index - 1]});
     sequences[index] = lane->submitted + 1;
-    if (!node->enabled)
+    if (!node->enabled && !sim__planted(SIM__PLANT_DISABLED))
         sim__engine_submit_node(lane, &nothing, index, NULL, waits, wait_count);
     else if (node->type == cudaGraphNodeTypeEventRecord ||
              node->type == cudaGraphNodeTypeWaitEvent)
@@ -270,7 +275,7 @@ static struct sim__position end_submit(struct sim__launch *launch, struct sim__s
     const struct sim__operation operation = {.kind = SIM__OPERATION_LAUNCH_END, .launch = launch};
     wait_count = 0;
     for (uint32_t i = 0; i < launch->lane_count; ++i)
-        if (launch->lanes[i] != NULL)
+        if (launch->lanes[i] != NULL && !(i > 0 && sim__planted(SIM__PLANT_LAUNCH_OPEN)))
             wait_add((struct sim__position){launch->lanes[i], launch->lanes[i]->submitted});
     return sim__engine_submit_after(stream, &operation, waits, wait_count);
 }
@@ -285,7 +290,8 @@ cudaError_t sim__replay(struct sim__stream *stream, struct sim__exec *exec) {
     struct sim__launch *launch = launch_take(stream, exec);
     const struct sim__operation operation = {.kind = SIM__OPERATION_LAUNCH_BEGIN,
                                              .launch = launch};
-    wait_add(exec->last);
+    if (!sim__planted(SIM__PLANT_EXEC_OVERLAPS))
+        wait_add(exec->last);
     sim__order_launch(stream, exec);
     const struct sim__position begin =
         sim__engine_submit_after(stream, &operation, waits, wait_count);

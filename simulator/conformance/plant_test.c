@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PLANT_COUNT_MIN 15
+#define PLANT_COUNT_MIN 75
 #define PATIENCE_S      20
 #define STATUS_NOTICED  7
 
