@@ -205,6 +205,32 @@ static void an_address_is_used_again_inside_a_graph(void) {
     cudaGetLastError();
 }
 
+// FORK is behind the first free of the address and not behind what it was used for then.
+static void an_address_in_use_again_is_not_used_thrice(void) {
+    for (int frees = 0; frees < 2; ++frees) {
+        machine_start("eager");
+        cudaStream_t s = stream_new(), t = stream_new();
+        char *first, *second, *third;
+        cudaEvent_t fork, join;
+        CALL(cudaEventCreate(&fork));
+        CALL(cudaEventCreate(&join));
+        capture_begin(s);
+        CALL(cudaMallocAsync((void **)&first, 3000, s));
+        CALL(cudaFreeAsync(first, s));
+        CALL(cudaEventRecord(fork, s));
+        CALL(cudaMallocAsync((void **)&second, 3000, s));
+        BASE_CHECK(second == first);
+        if (frees == 1)
+            CALL(cudaFreeAsync(second, s));
+        CALL(cudaStreamWaitEvent(t, fork, 0));
+        CALL(cudaMallocAsync((void **)&third, 3000, t));
+        BASE_CHECK(third != first);
+        CALL(cudaEventRecord(join, t));
+        CALL(cudaStreamWaitEvent(s, join, 0));
+        CALL(cudaGraphDestroy(capture_end(s)));
+    }
+}
+
 // --- Lives ---
 
 static void memory_that_is_not_freed_outlives_the_graph(void) {
@@ -272,10 +298,39 @@ static void another_graph_frees(void) {
         BASE_CHECK_EQ(cudaGraphLaunch(release, s), INVALID);
         BASE_CHECK_EQ(cudaFreeAsync(pointer, s), INVALID);
     }
+    CALL(cudaStreamSynchronize(s));
+    CALL(cudaDeviceGraphMemTrim(0));
+    BASE_CHECK_EQ(reserved(), 0);
     CALL(cudaGraphLaunch(alloc, s));
     CALL(cudaStreamSynchronize(s));
     BASE_CHECK_EQ(byte_at(pointer), 7);
     cudaGetLastError();
+}
+
+// What the free comes after may use the memory until then.
+static void memory_is_in_use_until_another_graphs_free_has_run(void) {
+    machine_start("lazy");
+    cudaStream_t s = stream_new(), t = stream_new(), u = stream_new();
+    char *pointer, *other, *out;
+    CALL(cudaMalloc((void **)&out, 1));
+    cudaGraphExec_t alloc = exec_of(graph_capture(s, 5000, false, &pointer));
+    capture_begin(s);
+    CALL(cudaFreeAsync(pointer, s));
+    cudaGraphExec_t release = exec_of(capture_end(s));
+    capture_begin(s);
+    CALL(cudaMallocAsync((void **)&other, 5000, s));
+    CALL(cudaMemsetAsync(other, 9, 5000, s));
+    CALL(cudaFreeAsync(other, s));
+    cudaGraphExec_t third = exec_of(capture_end(s));
+    CALL(cudaGraphLaunch(alloc, s));
+    CALL(cudaStreamSynchronize(s));
+    CALL(cudaMemcpyAsync(out, pointer, 1, cudaMemcpyDeviceToDevice, t));
+    CALL(cudaGraphLaunch(release, t));
+    CALL(cudaGraphLaunch(third, u));
+    CALL(cudaStreamSynchronize(u));
+    CALL(cudaStreamSynchronize(t));
+    BASE_CHECK_EQ(byte_at(out), 7);
+    BASE_CHECK_EQ(reserved(), 2 * SIM_PAGE_BYTES);
 }
 
 static void a_launch_frees_what_the_last_one_left(void) {
@@ -311,6 +366,14 @@ static void a_graph_with_memory_has_one_executable(void) {
     CALL(cudaGraphLaunch(exec, t));
     CALL(cudaStreamSynchronize(t));
     BASE_CHECK_EQ(sim_stream_pending(s), 0);
+    for (int i = 0; i < 2; ++i) { // idle ones may be made from the same pieces of host memory
+        CALL(cudaGraphExecDestroy(exec));
+        CALL(cudaDeviceGraphMemTrim(0));
+        exec = exec_of(graph);
+        CALL(cudaGraphLaunch(exec, s));
+        CALL(cudaStreamSynchronize(s));
+        BASE_CHECK_EQ(reserved(), SIM_PAGE_BYTES);
+    }
     cudaGetLastError();
 }
 
@@ -427,9 +490,15 @@ static void a_pending_launch_keeps_its_memory(void) {
 static void a_live_allocation_takes_no_memory_of_pending_launches(void) {
     machine_start("lazy");
     cudaStream_t s = stream_new();
-    char *first, *second;
-    cudaGraphExec_t execs[2] = {exec_of(graph_capture(s, 2 * MIB, true, &first)),
-                                exec_of(graph_capture(s, 2 * MIB, false, &second))};
+    char *first, *second, *inside;
+    cudaGraphExec_t execs[2];
+    execs[0] = exec_of(graph_capture(s, 1000, true, &first));
+    capture_begin(s);
+    CALL(cudaMallocAsync((void **)&inside, 500, s));
+    CALL(cudaMallocAsync((void **)&second, 1000, s));
+    CALL(cudaMemsetAsync(second, 7, 1000, s));
+    CALL(cudaFreeAsync(inside, s));
+    execs[1] = exec_of(capture_end(s));
     CALL(cudaGraphLaunch(execs[0], s));
     CALL(cudaGraphLaunch(execs[1], s));
     BASE_CHECK_EQ(reserved(), 4 * MIB);
@@ -713,9 +782,11 @@ int main(void) {
     an_address_is_fixed_with_its_node();
     nodes_that_cannot_be_are_refused();
     an_address_is_used_again_inside_a_graph();
+    an_address_in_use_again_is_not_used_thrice();
     memory_that_is_not_freed_outlives_the_graph();
     freed_memory_can_be_allocated_again();
     another_graph_frees();
+    memory_is_in_use_until_another_graphs_free_has_run();
     a_launch_frees_what_the_last_one_left();
     a_graph_with_memory_has_one_executable();
     attributes_count_what_is_there();
