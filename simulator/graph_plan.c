@@ -208,6 +208,10 @@ static cudaError_t order(struct plan *plan, struct sim__node **error_node) {
     if (order_find(plan, found, left, firsts, dependents) < count) {
         *error_node = (struct sim__node *)(uintptr_t)cycle_find(plan, left);
         error = cudaErrorInvalidValue;
+        for (size_t i = 0; i < count && sim__planted(SIM__PLANT_CYCLE); ++i) {
+            plan->nodes[i].dependency_count = 0;
+            error = cudaSuccess;
+        }
     } else if (!order_apply(plan, found, left)) {
         error = cudaErrorMemoryAllocation;
     }

@@ -63,6 +63,8 @@
     X(TIPS_SET, "tips-set", "dependencies that are set are added instead")                        \
     X(EDGE_TWICE, "edge-twice", "an edge is added twice")                                         \
     X(EDGE_LOST, "edge-lost", "cudaGraphInstantiate drops an edge of each node")                  \
+    X(CYCLE, "cycle", "a graph with a cycle is instantiated, without edges")                      \
+    X(PARAMETERS, "parameters", "a launch takes parameters that the graph was given since")       \
     X(CHILD_EDGE, "child-edge", "what depends on a child graph does not wait for its nodes")      \
     X(CHILD_COPY, "child-copy", "a child graph is not copied")                                    \
     X(CLONE, "clone", "a clone is the graph itself")                                              \

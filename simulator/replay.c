@@ -246,6 +246,14 @@ static void event_node_submit(struct sim__stream *lane, const struct sim__exec_n
     sim__engine_submit_node(lane, &operation, index, NULL, waits, wait_count);
 }
 
+// What the executable was made with, or told since, whatever became of the graph's node.
+static struct sim__graph_work *work_of(const struct sim__exec_node *node) {
+    const struct sim__node *origin = sim__planted(SIM__PLANT_PARAMETERS)
+                                         ? sim__handle_find(&sim__nodes, node->origin)
+                                         : NULL;
+    return origin == NULL ? node->work : origin->work;
+}
+
 static void node_submit(struct sim__launch *launch, const struct sim__stream *stream,
                         uint32_t index, struct sim__position begin) {
     static const struct sim__operation nothing = {
@@ -253,6 +261,7 @@ static void node_submit(struct sim__launch *launch, const struct sim__stream *st
         .internal = {"empty node", nothing_run, NULL},
     };
     const struct sim__exec_node *node = &launch->exec->nodes[index];
+    struct sim__graph_work *work = work_of(node);
     struct sim__stream *lane = lane_of(launch, stream, node);
     waits_of_node(launch, node, lane, begin);
     if (index > 0 && sim__planted(SIM__PLANT_NODES_SERIAL) &&
@@ -264,11 +273,10 @@ static void node_submit(struct sim__launch *launch, const struct sim__stream *st
     else if (node->type == cudaGraphNodeTypeEventRecord ||
              node->type == cudaGraphNodeTypeWaitEvent)
         event_node_submit(lane, node, index);
-    else if (node->work == NULL)
+    else if (work == NULL)
         sim__engine_submit_node(lane, &nothing, index, NULL, waits, wait_count);
     else
-        sim__engine_submit_node(lane, &node->work->operation, index, node->work, waits,
-                                wait_count);
+        sim__engine_submit_node(lane, &work->operation, index, work, waits, wait_count);
 }
 
 static struct sim__position end_submit(struct sim__launch *launch, struct sim__stream *stream) {
