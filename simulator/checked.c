@@ -1,14 +1,14 @@
 // Sentences of checked mode. What a pointer was is known from the live memory, else from the last
 // thousand pieces of memory that went. Where the program called from is kept at the beginning of
-// each call (call.c), as addresses of code; the first may be the simulator's own.
+// each call (call.c), as addresses of code.
 #include "simulator/checked.h"
 
 #include "simulator/call.h"
+#include "simulator/race.h"
 #include "simulator/engine.h"
 #include "simulator/pool.h"
 #include "simulator/replay.h"
 
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,21 +33,10 @@ static const char *call_name(const struct sim__thread *thread) {
     return thread->call < SIM_CALL_KIND_COUNT ? sim_call_name(thread->call) : "a CUDA call";
 }
 
-// What addr2line takes, and the function's name where the dynamic linker knows it.
-static void caller_print(const void *caller, const char *before) {
-    Dl_info info;
-    if (dladdr(caller, &info) == 0 || info.dli_fname == NULL)
-        return;
-    fprintf(stderr, "%s%s+0x%" PRIxPTR, before, info.dli_fname,
-            (uintptr_t)caller - (uintptr_t)info.dli_fbase);
-    if (info.dli_sname != NULL)
-        fprintf(stderr, " %s", info.dli_sname);
-}
-
 static void callers_print(const struct sim__thread *thread) {
-    fputs("\n    from", stderr);
-    for (int i = 0; i < SIM__CALLERS && thread->callers[i] != NULL; ++i)
-        caller_print(thread->callers[i], i == 0 ? " " : ", ");
+    char text[1024];
+    if (sim__callers_text(thread->callers, text, sizeof text)[0] != '\0')
+        fprintf(stderr, "\n    from %s", text);
     fputc('\n', stderr);
 }
 
@@ -273,6 +262,10 @@ bool sim_host_access(const void *pointer, size_t size, bool write) {
     struct use use;
     base_mutex_lock(&sim__state.lock);
     sim__start_locked();
+    if (sim__race_is_on()) {
+        sim__call_note(SIM__CALL_OTHER);
+        sim__race_host(pointer, size, 1, 0, write ? SIM_ACCESS_WRITE : SIM_ACCESS_READ);
+    }
     const bool used = size > 0 && find_use((uint64_t)(uintptr_t)pointer, size, write, &use);
     if (used && sim__checked()) {
         ++misuse_count;

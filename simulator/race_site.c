@@ -1,11 +1,7 @@
 // Tables of what was seen, each thing once: names, places of calls, origins. They only grow, up to
 // limits, so that a number stays good for as long as the process lives; a program has few.
-//
-// Frames of the simulator's own at the beginning of a list of callers are left out when it becomes
-// text, by their names.
 #include "simulator/race_site.h"
 
-#include "base/symbol.h"
 #include "simulator/call.h"
 #include "simulator/memory.h"
 #include "simulator/race.h"
@@ -19,8 +15,6 @@
 #define CHUNK_COUNT 1024
 // Behind so many origins the sizes of new ones are left out.
 #define SIZED_MAX 32768
-// Callers in a text, the place of the call not counted.
-#define CALLERS_SHOWN 2
 
 // What is in a table stands in chunks, which never move; slots hold numbers, 0: empty.
 struct table {
@@ -297,43 +291,11 @@ const char *sim__race_origin_what(uint32_t number, char *text, size_t size) {
     return text;
 }
 
-// Whether a function of that name is the simulator's: a call that it answers, or what is below.
-static bool is_own(const char *name) {
-    static const char *const beginnings[] = {"sim__", "sim_", "written_cu", "written_sim_"};
-    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; ++i)
-        if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0)
-            return true;
-    const char *behind = strncmp(name, "cuda", 4) == 0 ? name + 4 : name + 2;
-    return strncmp(name, "cu", 2) == 0 && behind[0] >= 'A' && behind[0] <= 'Z';
-}
-
-static void callers_text(const void *const *callers, char *text, size_t size) {
-    bool has_place = false;
-    size_t length = 0;
-    int shown = 0;
-    text[0] = '\0';
-    for (int i = 0; i < SIM__CALLERS && callers[i] != NULL && shown <= CALLERS_SHOWN; ++i) {
-        struct base_symbol symbol;
-        char place[BASE_SYMBOL_TEXT];
-        if (!base_symbol_find(callers[i], &symbol) || (!has_place && is_own(symbol.function)) ||
-            (has_place && symbol.line == 0))
-            continue;
-        const int added =
-            snprintf(text + length, size - length, "%s%s", has_place ? ", called by " : "",
-                     base_symbol_format(&symbol, place));
-        has_place = true;
-        ++shown;
-        if (strcmp(symbol.function, "main") == 0 || added < 0 || (size_t)added >= size - length)
-            return;
-        length += (size_t)added;
-    }
-}
-
 static void site_make(const struct site *site, char *text, size_t size) {
     if (site->file != NULL)
         snprintf(text, size, "%s:%" PRIu64, site->file, site->line);
     else
-        callers_text(site->callers, text, size);
+        (void)sim__callers_text(site->callers, text, size);
 }
 
 // Kept, since a reader of debug information takes its time.
