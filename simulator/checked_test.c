@@ -267,7 +267,8 @@ static void sentences_say_what_was_done_wrong(void) {
     says(free_twice, "): freed by cudaFree already\n");
     says(free_inside, "): 24 bytes inside memory of cudaMalloc, 1000 bytes at 0x");
     says(free_foreign, "tidemark simulator: cudaFree(0x");
-    says(free_foreign, "): no memory that a CUDA call gave\n");
+    says(free_foreign, "): no memory that a CUDA call gave\n"
+                       "    from free_foreign (simulator/checked_test.c:");
     says(free_host_memory, "): page-locked host memory, 100 bytes\n");
     says(free_device_memory_as_host_memory, "): memory of cudaMalloc, 100 bytes\n");
     says(free_block_twice, "): freed by cudaFreeAsync already\n");
