@@ -7,10 +7,12 @@
 #include "simulator/capture.h"
 
 #include "simulator/call.h"
+#include "simulator/checked.h"
 #include "simulator/plant.h"
 #include "simulator/reading.h"
 #include "simulator/stream.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 struct sim__capture *sim__captures;
@@ -34,6 +36,7 @@ struct sim__capture_part *sim__capture_join(struct sim__capture *capture,
         sim__host_limit("out of host memory for a stream's capture");
     part->capture = capture;
     part->stream = stream;
+    part->handle = stream->slot.handle;
     part->device = stream->device;
     part->blocking = sim__stream_is_blocking(stream);
     part->next = capture->parts;
@@ -206,22 +209,36 @@ static bool is_marked(const struct sim__node_set *set, uint64_t mark) {
     return true;
 }
 
-// Whether the origin comes after all that the other streams captured.
-static bool is_joined(const struct sim__capture *capture) {
-    const struct sim__capture_part *part;
-    bool joined = true, empty = true;
-    for (part = capture->parts; part != NULL; part = part->next) {
-        empty &= part == capture->origin || part->set.count == 0;
-        joined &= part == capture->origin || part->waited_for ||
-                  !sim__reading_other[SIM__READING_EMPTY_FORK];
+// A stream of which the origin does not come after all that it captured; NULL if there is none.
+static const struct sim__capture_part *unjoined(const struct sim__capture *capture) {
+    const struct sim__capture_part *part = capture->parts;
+    bool all_empty = true;
+    for (; part != NULL; part = part->next) {
+        if (part == capture->origin)
+            continue;
+        if (!part->waited_for && sim__reading_other[SIM__READING_EMPTY_FORK])
+            return part;
+        all_empty &= part->set.count == 0;
     }
-    if (empty || !joined)
-        return joined;
+    if (all_empty)
+        return NULL;
     const uint64_t mark = sim__graph_mark();
     mark_before(&capture->origin->set, mark);
-    for (part = capture->parts; part != NULL; part = part->next)
-        joined &= is_marked(&part->set, mark);
-    return joined;
+    part = capture->parts;
+    while (part != NULL && is_marked(&part->set, mark))
+        part = part->next;
+    return part;
+}
+
+static cudaError_t join_check(const struct sim__capture *capture) {
+    const struct sim__capture_part *part = unjoined(capture);
+    if (part == NULL || sim__planted(SIM__PLANT_UNJOINED))
+        return cudaSuccess;
+    if (sim__checked())
+        sim__misuse("stream 0x%" PRIx64 " took part in the capture, and no wait brings its work "
+                    "back to stream 0x%" PRIx64,
+                    part->handle, capture->origin->handle);
+    return cudaErrorStreamCaptureUnjoined;
 }
 
 static cudaError_t end_check(struct sim__capture_part *part) {
@@ -250,16 +267,15 @@ static cudaError_t end_locked(cudaStream_t handle, cudaGraph_t *graph_handle) {
     if (error != cudaSuccess)
         return error;
     struct sim__capture *capture = stream->capture->capture;
-    if (capture->invalidated || !(is_joined(capture) || sim__planted(SIM__PLANT_UNJOINED))) {
-        error = capture->invalidated ? cudaErrorStreamCaptureInvalidated
-                                     : cudaErrorStreamCaptureUnjoined;
-        if (!sim__planted(SIM__PLANT_END_KEEPS))
-            capture_drop(capture);
-        *graph_handle = NULL;
-        return error;
+    error = capture->invalidated ? cudaErrorStreamCaptureInvalidated : join_check(capture);
+    if (error == cudaSuccess) {
+        *graph_handle = sim__graph_handle(capture_end(capture));
+        return cudaSuccess;
     }
-    *graph_handle = sim__graph_handle(capture_end(capture));
-    return cudaSuccess;
+    if (!sim__planted(SIM__PLANT_END_KEEPS))
+        capture_drop(capture);
+    *graph_handle = NULL;
+    return error;
 }
 
 // --- The calls ---

@@ -33,6 +33,7 @@ struct sim__node_set {
 struct sim__capture_part {
     struct sim__capture *capture;
     struct sim__stream *stream; // NULL: destroyed since
+    uint64_t handle;            // the stream's
     int device;
     bool blocking;  // ordered with its device's legacy stream
     bool waited_for; // a stream of the capture waited for an event recorded in this one

@@ -271,6 +271,15 @@ static void the_graph_keeps_its_nodes_while_it_is_captured(void) {
     BASE_CHECK_EQ(cudaGraphNodeGetDependencies(tip, NULL, NULL, &count), cudaErrorInvalidValue);
     cudaGraph_t none;
     BASE_CHECK_EQ(cudaStreamEndCapture(s, &none), cudaErrorStreamCaptureInvalidated);
+    // Nor has one that is unjoined, once it is ended.
+    begin(s);
+    BASE_CHECK_EQ(cudaEventRecord(e, s), cudaSuccess);
+    BASE_CHECK_EQ(cudaStreamWaitEvent(t, e, 0), cudaSuccess);
+    launch(t);
+    const cudaGraph_t unjoined = info_of(s).graph;
+    BASE_CHECK_EQ(cudaGraphGetNodes(unjoined, NULL, &count), cudaSuccess);
+    BASE_CHECK_EQ(cudaStreamEndCapture(s, &none), cudaErrorStreamCaptureUnjoined);
+    BASE_CHECK_EQ(cudaGraphGetNodes(unjoined, NULL, &count), cudaErrorInvalidValue);
 }
 
 static const cudaGraphEdgeData programmatic = {
@@ -325,6 +334,13 @@ static void edge_data_goes_with_the_set(void) {
     BASE_CHECK_EQ(cudaStreamUpdateCaptureDependencies(s, &first, &programmatic, 1,
                                                       cudaStreamAddCaptureDependencies),
                   cudaSuccess);
+    BASE_CHECK_EQ(info_of(s).count, 1);
+    BASE_CHECK_EQ(info_of(s).data[0].type, cudaGraphDependencyTypeDefault);
+    BASE_CHECK_EQ(cudaStreamUpdateCaptureDependencies(s, &first, &programmatic, 1,
+                                                      cudaStreamSetCaptureDependencies),
+                  cudaSuccess);
+    BASE_CHECK_EQ(info_of(s).data[0].type, cudaGraphDependencyTypeProgrammatic);
+    BASE_CHECK_EQ(update(s, &first, 1, cudaStreamAddCaptureDependencies), cudaSuccess);
     BASE_CHECK_EQ(info_of(s).count, 1);
     BASE_CHECK_EQ(info_of(s).data[0].type, cudaGraphDependencyTypeDefault);
     end(s);

@@ -26,11 +26,13 @@ void sim__capture_lose(struct sim__capture *capture, cudaError_t error) {
     if (capture->invalidated || sim__planted(SIM__PLANT_CAPTURE_SPARED))
         return;
     if (sim__checked())
-        sim__misuse("%s: capture %" PRIu64 " of thread %" PRIu64 ", mode %s, is invalidated",
-                    cudaGetErrorName(error), capture->id, capture->thread,
+        sim__misuse("%s: the %s capture that %s thread began in stream 0x%" PRIx64 " is lost",
+                    cudaGetErrorName(error),
                     capture->mode == cudaStreamCaptureModeGlobal        ? "global"
                     : capture->mode == cudaStreamCaptureModeThreadLocal ? "thread-local"
-                                                                        : "relaxed");
+                                                                        : "relaxed",
+                    capture->thread == sim__thread()->number ? "this" : "another",
+                    capture->origin->handle);
     struct sim__graph *graph = capture->graph;
     sim__capture_graph_ends(graph);
     if (!capture->is_programs_graph)

@@ -422,7 +422,12 @@ static void another_device_can_be_waited_for(void) {
     BASE_CHECK_EQ(cudaStreamWaitEvent(other, e, 0), cudaSuccess);
     BASE_CHECK_EQ(cudaDeviceSynchronize(), cudaErrorStreamCaptureUnsupported);
     lost(s);
+    // A blocking stream has to do with its own device's legacy stream.
+    begin(other);
     BASE_CHECK_EQ(cudaSetDevice(0), cudaSuccess);
+    BASE_CHECK_EQ(cudaLaunchHostFunc(NULL, host_body, NULL), cudaSuccess);
+    BASE_CHECK_EQ(cudaStreamQuery(NULL), cudaSuccess);
+    whole(other);
     BASE_CHECK_EQ(sim_configure(&(struct sim_options){.device_count = 1}), BASE_OK);
 }
 

@@ -140,6 +140,26 @@ static void work_becomes_nodes_and_does_not_run(void) {
     destroy(graph);
 }
 
+// Not at the call, as outside a capture.
+static void a_pageable_source_is_read_at_each_replay(void) {
+    unsigned char source = 1, seen;
+    cudaGraphExec_t exec;
+    start();
+    begin(s);
+    BASE_CHECK_EQ(cudaMemcpyAsync(device_bytes, &source, 1, cudaMemcpyHostToDevice, s),
+                  cudaSuccess);
+    cudaGraph_t graph = end(s);
+    BASE_CHECK_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+    for (source = 2; source < 5; ++source) {
+        BASE_CHECK_EQ(cudaGraphLaunch(exec, s), cudaSuccess);
+        BASE_CHECK_EQ(cudaStreamSynchronize(s), cudaSuccess);
+        BASE_CHECK_EQ(cudaMemcpy(&seen, device_bytes, 1, cudaMemcpyDeviceToHost), cudaSuccess);
+        BASE_CHECK_EQ(seen, source);
+    }
+    BASE_CHECK_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+    destroy(graph);
+}
+
 static void captured_work_comes_after_nothing_that_was_submitted_before(void) {
     start();
     ran = 0;
@@ -484,6 +504,21 @@ static void a_captured_event_is_captured_until_it_is_recorded_outside(void) {
     destroy(graph);
 }
 
+// The new one may have the old one's place.
+static void a_new_event_is_not_captured(void) {
+    for (int reset = 0; reset < 2; ++reset) {
+        start();
+        begin(s);
+        record(e, s);
+        destroy(end(s));
+        BASE_CHECK_EQ(reset ? cudaDeviceReset() : cudaEventDestroy(e), cudaSuccess);
+        for (int i = 0; i < 3; ++i) {
+            BASE_CHECK_EQ(cudaEventCreate(&e), cudaSuccess);
+            BASE_CHECK_EQ(cudaEventQuery(e), cudaSuccess);
+        }
+    }
+}
+
 static void memory_becomes_nodes(void) {
     void *first, *second, *eager;
     cudaGraph_t graph;
@@ -610,6 +645,7 @@ int main(void) {
     for (int i = 0; i < 4; ++i) {
         BASE_CHECK_EQ(sim_schedule(schedules[i]), BASE_OK);
         work_becomes_nodes_and_does_not_run();
+        a_pageable_source_is_read_at_each_replay();
         captured_work_comes_after_nothing_that_was_submitted_before();
         wrong_arguments_capture_nothing();
         begin_refuses_the_legacy_stream_twice_and_unknown_modes();
@@ -625,6 +661,7 @@ int main(void) {
         a_capture_is_lost_with_the_node_that_owns_its_graph();
         external_records_and_waits_are_nodes();
         a_captured_event_is_captured_until_it_is_recorded_outside();
+        a_new_event_is_not_captured();
         memory_becomes_nodes();
         a_stream_that_is_destroyed_leaves_its_work();
         a_capture_ends_with_its_origin();

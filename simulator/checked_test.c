@@ -104,6 +104,38 @@ static void use_destroyed_stream(void *unused) {
     BASE_CHECK_EQ(cudaStreamSynchronize(stream), cudaErrorContextIsDestroyed);
 }
 
+static cudaStream_t capture_begin(enum cudaStreamCaptureMode mode) {
+    cudaStream_t stream;
+    BASE_CHECK_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    BASE_CHECK_EQ(cudaStreamBeginCapture(stream, mode), cudaSuccess);
+    return stream;
+}
+
+static void lose_capture(void *unused) {
+    (void)unused;
+    void *pointer;
+    start();
+    capture_begin(cudaStreamCaptureModeGlobal);
+    BASE_CHECK_EQ(cudaMalloc(&pointer, 100), cudaErrorStreamCaptureUnsupported);
+    BASE_CHECK_EQ(sim_misuse_count(), 1);
+}
+
+static void leave_stream_in_capture(void *unused) {
+    (void)unused;
+    cudaStream_t joined;
+    cudaEvent_t event;
+    cudaGraph_t graph;
+    start();
+    BASE_CHECK_EQ(cudaEventCreate(&event), cudaSuccess);
+    BASE_CHECK_EQ(cudaStreamCreateWithFlags(&joined, cudaStreamNonBlocking), cudaSuccess);
+    char *pointer = malloc_ok(100);
+    cudaStream_t stream = capture_begin(cudaStreamCaptureModeRelaxed);
+    BASE_CHECK_EQ(cudaEventRecord(event, stream), cudaSuccess);
+    BASE_CHECK_EQ(cudaStreamWaitEvent(joined, event, 0), cudaSuccess);
+    BASE_CHECK_EQ(cudaMemsetAsync(pointer, 0, 100, joined), cudaSuccess);
+    BASE_CHECK_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureUnjoined);
+}
+
 static void use_destroyed_event(void *unused) {
     (void)unused;
     start();
@@ -273,6 +305,10 @@ static void sentences_say_what_was_done_wrong(void) {
     says(free_device_memory_as_host_memory, "): memory of cudaMalloc, 100 bytes\n");
     says(free_block_twice, "): freed by cudaFreeAsync already\n");
     says(use_destroyed_stream, "is a stream that was destroyed\n");
+    says(lose_capture, "tidemark simulator: cudaMalloc: cudaErrorStreamCaptureUnsupported: the "
+                       "global capture that this thread began in stream 0x");
+    says(leave_stream_in_capture, "tidemark simulator: cudaStreamEndCapture: stream 0x");
+    says(leave_stream_in_capture, " took part in the capture, and no wait brings its work back");
     says(use_destroyed_event, "cudaEventRecord: 0x");
     says(use_destroyed_event, "is an event that was destroyed\n");
     says(use_destroyed_pool, "is a pool that was destroyed\n");

@@ -1,6 +1,6 @@
 // Events. An event covers a position in a stream, so asking whether it is complete compares two
 // numbers; recording it again, or destroying it, changes nothing for those who already wait for the
-// old position.
+// old position. What one recorded in a capture holds is in capture.h.
 #include "simulator/call.h"
 #include "simulator/capture.h"
 #include "simulator/checked.h"
@@ -12,7 +12,7 @@
 
 #define EVENT_FLAGS (cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess)
 
-cudaError_t sim__event_resolve(cudaEvent_t handle, struct sim__event **event) {
+static inline cudaError_t event_resolve(cudaEvent_t handle, struct sim__event **event) {
     *event = sim__handle_find(&sim__state.events, (uint64_t)(uintptr_t)handle);
     if (*event != NULL)
         return cudaSuccess;
@@ -21,6 +21,10 @@ cudaError_t sim__event_resolve(cudaEvent_t handle, struct sim__event **event) {
     if (sim__checked())
         sim__misuse_handle("event", number, was_one);
     return was_one ? cudaErrorContextIsDestroyed : cudaErrorInvalidResourceHandle;
+}
+
+cudaError_t sim__event_resolve(cudaEvent_t handle, struct sim__event **event) {
+    return event_resolve(handle, event);
 }
 
 static cudaError_t create_locked(cudaEvent_t *handle, unsigned int flags) {
@@ -59,7 +63,7 @@ static cudaError_t record_locked(cudaEvent_t event_handle, cudaStream_t stream_h
     struct sim__stream *stream;
     if ((flags & ~(unsigned int)cudaEventRecordExternal) != 0)
         return cudaErrorInvalidValue;
-    cudaError_t error = sim__event_resolve(event_handle, &event);
+    cudaError_t error = event_resolve(event_handle, &event);
     if (error == cudaSuccess)
         error = sim__stream_resolve(stream_handle, &stream);
     if (error != cudaSuccess)
@@ -119,7 +123,7 @@ static cudaError_t wait_locked(cudaStream_t stream_handle, cudaEvent_t event_han
     struct sim__stream *stream;
     if ((flags & ~(unsigned int)cudaEventWaitExternal) != 0)
         return cudaErrorInvalidValue;
-    cudaError_t error = sim__event_resolve(event_handle, &event);
+    cudaError_t error = event_resolve(event_handle, &event);
     if (error == cudaSuccess)
         error = sim__stream_resolve(stream_handle, &stream);
     if (error != cudaSuccess)
@@ -148,7 +152,7 @@ static cudaError_t ask(const struct sim__event *event) {
 
 static cudaError_t synchronize_locked(cudaEvent_t handle) {
     struct sim__event *event;
-    cudaError_t error = sim__event_resolve(handle, &event);
+    cudaError_t error = event_resolve(handle, &event);
     if (error == cudaSuccess)
         error = ask(event);
     if (error != cudaSuccess)
@@ -171,9 +175,9 @@ static cudaError_t elapsed_locked(float *milliseconds, cudaEvent_t start_handle,
     struct sim__event *start, *end;
     if (milliseconds == NULL)
         return cudaErrorInvalidValue;
-    cudaError_t error = sim__event_resolve(start_handle, &start);
+    cudaError_t error = event_resolve(start_handle, &start);
     if (error == cudaSuccess)
-        error = sim__event_resolve(end_handle, &end);
+        error = event_resolve(end_handle, &end);
     if (error != cudaSuccess)
         return error;
     if (((start->flags | end->flags) & cudaEventDisableTiming) != 0 || !is_recorded(start) ||
@@ -207,7 +211,7 @@ cudaError_t cudaEventCreate(cudaEvent_t *event) {
 cudaError_t cudaEventDestroy(cudaEvent_t handle) {
     struct sim__event *event;
     cudaError_t error = sim__call_begin(SIM_CALL_EVENT_DESTROY);
-    if (error == cudaSuccess && (error = sim__event_resolve(handle, &event)) == cudaSuccess) {
+    if (error == cudaSuccess && (error = event_resolve(handle, &event)) == cudaSuccess) {
         if (sim__planted(SIM__PLANT_EVENT_DESTROY))
             sim__engine_force(event->position);
         sim__event_uncapture(event);
@@ -216,20 +220,24 @@ cudaError_t cudaEventDestroy(cudaEvent_t handle) {
     return sim__call_end(SIM_CALL_EVENT_DESTROY, error);
 }
 
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-    return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
-}
-
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) {
+static inline cudaError_t record_call(cudaEvent_t event, cudaStream_t stream, unsigned int flags) {
     cudaError_t error = sim__call_begin(SIM_CALL_EVENT_RECORD);
     if (error == cudaSuccess)
         error = record_locked(event, stream, flags);
     return sim__call_end(SIM_CALL_EVENT_RECORD, error);
 }
 
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    return record_call(event, stream, cudaEventRecordDefault);
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) {
+    return record_call(event, stream, flags);
+}
+
 static cudaError_t query_locked(cudaEvent_t handle) {
     struct sim__event *event;
-    cudaError_t error = sim__event_resolve(handle, &event);
+    cudaError_t error = event_resolve(handle, &event);
     if (error == cudaSuccess)
         error = ask(event);
     if (error != cudaSuccess)
