@@ -10,6 +10,7 @@
 #include "simulator/graph_memory.h"
 #include "simulator/order.h"
 #include "simulator/pool.h"
+#include "simulator/race.h"
 #include "simulator/profile.h"
 #include "simulator/race_report.h"
 #include "simulator/reading.h"
@@ -55,6 +56,7 @@ static void thread_end(void *unused) {
     base_mutex_lock(&sim__state.lock);
     if (sim__thread_state.epoch == atomic_load(&sim__epoch))
         sim__streams_leave(&sim__thread_state);
+    sim__race_leave();
     base_mutex_unlock(&sim__state.lock);
 }
 
@@ -190,6 +192,7 @@ static void machine_stop(void) {
     if (!sim__state.ready)
         return;
     sim__transcript_machine_stops();
+    sim__race_reset();
     sim__captures_clear();
     sim__graph_memory_clear();
     sim__pools_clear(); // pools know streams

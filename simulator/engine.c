@@ -72,6 +72,12 @@ static void gather(struct sim__position position) {
     gathered[gathered_count++] = position;
 }
 
+// What the legacy stream's rule and an executable's own order ask for is often one position.
+static bool is_gathered_last(struct sim__position position) {
+    return gathered_count > 0 && gathered[gathered_count - 1].stream == position.stream &&
+           gathered[gathered_count - 1].sequence == position.sequence;
+}
+
 // What is complete already matters only for what the host learns.
 static void gather_edge(struct sim__stream *stream, struct sim__position position) {
     if (position.stream == stream)
@@ -164,11 +170,17 @@ struct sim__position sim__engine_blocked_by(const struct sim__stream *stream) {
 
 // --- Running ---
 
+static bool does_work(const struct sim__operation *operation) {
+    return operation->kind != SIM__OPERATION_RECORD && operation->kind != SIM__OPERATION_WAIT &&
+           operation->kind != SIM__OPERATION_LAUNCH_BEGIN &&
+           operation->kind != SIM__OPERATION_LAUNCH_END;
+}
+
 static void clock_advance(struct sim__stream *stream, const struct sim__operation *operation) {
     if (sim__schedule == &sim__schedule_timed)
         return;
     stream->schedule.start_ns = sim__state.now_ns;
-    if (operation->kind != SIM__OPERATION_RECORD && operation->kind != SIM__OPERATION_WAIT)
+    if (does_work(operation))
         sim__state.now_ns += UNTIMED_OPERATION_NS;
     stream->schedule.end_ns = sim__state.now_ns;
 }
@@ -415,7 +427,7 @@ struct sim__position sim__engine_submit_node(struct sim__stream *lane,
     gathered_count = 0;
     gather_implicit(device, lane);
     for (size_t i = 0; i < count; ++i)
-        if (after[i].stream != NULL)
+        if (after[i].stream != NULL && !is_gathered_last(after[i]))
             gather_edge(lane, after[i]);
     return submit_gathered(device, lane, operation, node, work);
 }

@@ -62,6 +62,9 @@ struct sim__kernel {
     size_t argument_size;
     // What it moves and computes, for the timed schedule; 0: unknown.
     uint64_t bytes, flops, tensor_flops;
+    // What it touches: the caller's, valid while it is submitted or made a node.
+    const struct sim_access *accesses;
+    size_t access_count;
 };
 
 // One of the two functions.
@@ -70,6 +73,8 @@ struct sim__host_function {
     cudaStreamCallback_t callback;
     cudaStream_t stream; // as the callback is told it
     void *user_data;
+    const struct sim_access *accesses; // as of a kernel
+    size_t access_count;
 };
 
 // A value that the stream writes to memory that the host reads (cuStreamWriteValue32, 64).

@@ -157,10 +157,11 @@ cudaError_t sim__form_host(struct sim__node_form *form,
                            const struct cudaHostNodeParams *parameters) {
     if (parameters == NULL || parameters->fn == NULL)
         return cudaErrorInvalidValue;
-    const struct sim__operation operation = {
+    struct sim__operation operation = {
         .kind = SIM__OPERATION_HOST_FUNCTION,
         .host_function = {.function = parameters->fn, .user_data = parameters->userData},
     };
+    sim__race_take_accesses(&operation.host_function);
     return form_take(form, cudaGraphNodeTypeHost, &operation);
 }
 

@@ -13,10 +13,11 @@ static cudaError_t host_function_locked(cudaStream_t handle,
         error = sim__capture_refuse(stream);
     if (error != cudaSuccess)
         return error;
-    const struct sim__operation operation = {
+    struct sim__operation operation = {
         .kind = SIM__OPERATION_HOST_FUNCTION,
         .host_function = *function,
     };
+    sim__race_take_accesses(&operation.host_function);
     struct sim__position position;
     return sim__enqueue(stream, &operation, &position);
 }
@@ -37,6 +38,8 @@ cudaError_t sim__kernel_operation(const struct sim_kernel *kernel,
         .bytes = kernel->bytes,
         .flops = kernel->flops,
         .tensor_flops = kernel->tensor_flops,
+        .accesses = kernel->accesses,
+        .access_count = kernel->access_count,
     };
     return cudaSuccess;
 }

@@ -52,7 +52,7 @@ static bool is_current(const struct sim__order_point *point) {
     return point->generation == sim__order_generation && point->generation != 0;
 }
 
-static struct sim__order_point point_retain(const struct sim__order_point *point) {
+struct sim__order_point sim__order_point_copy(const struct sim__order_point *point) {
     if (!is_current(point))
         return (struct sim__order_point){0};
     sim__clock_retain(point->clock);
@@ -290,6 +290,11 @@ static struct sim__order_point point_of(const struct sim__column *column, uint64
     };
 }
 
+struct sim__order_point sim__order_point_at(const struct sim__stream *stream, uint64_t sequence) {
+    const struct sim__column *column = &sim__columns[stream->order_column];
+    return point_of(column, column->offset + sequence);
+}
+
 static void join_device(struct sim__order_clock **clock, int device) {
     join_new(clock, &fences[device].point);
     for (uint32_t i = 1; i < sim__column_count; ++i) {
@@ -429,7 +434,7 @@ struct sim__order_point sim__order__next(struct sim__stream *stream) {
 
 struct sim__order_point sim__order__event(const struct sim__event *event) {
     const struct sim__order_point *point = event_point(event);
-    return point == NULL ? (struct sim__order_point){0} : point_retain(point);
+    return point == NULL ? (struct sim__order_point){0} : sim__order_point_copy(point);
 }
 
 struct sim__order_point sim__order__device(const struct sim__device *device) {
@@ -448,16 +453,17 @@ struct sim__order_point sim__order__devices(void) {
 
 // --- The checker's view ---
 
-struct sim__order_view sim__order_view_stream(struct sim__stream *stream, uint64_t sequence) {
-    const uint32_t index = column_of(stream);
-    const struct sim__column *column = &sim__columns[index];
+struct sim__order_view sim__order_view_stream(const struct sim__stream *stream, uint64_t sequence) {
+    const struct sim__column *column = &sim__columns[stream->order_column];
     const struct sim__order_clock *clock = column->clock;
-    return (struct sim__order_view){
+    struct sim__order_view view = {
         .known = clock == NULL ? NULL : clock->known,
         .count = clock == NULL ? 0 : clock->size,
-        .column = index,
+        .column = stream->order_column,
         .sequence = column->offset + sequence,
     };
+    sim__order_view_settle(&view);
+    return view;
 }
 
 // --- Begin and end ---

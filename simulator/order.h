@@ -60,20 +60,26 @@ struct sim__order_view {
     uint32_t count;
     uint32_t column;   // its own
     uint64_t sequence; // there
+    const uint64_t *settled; // by column: what everything that is still to come comes after
+    uint32_t settled_count;
 };
 
 // An operation of STREAM with the SEQUENCE (of the engine), for which sim__order_submit was called.
-struct sim__order_view sim__order_view_stream(struct sim__stream *stream, uint64_t sequence);
+struct sim__order_view sim__order_view_stream(const struct sim__stream *stream, uint64_t sequence);
 // The calling host thread's next step.
 struct sim__order_view sim__order_view_host(void);
 
-// Whether operation SEQUENCE of COLUMN comes before. Of the same column all earlier ones do.
+// Whether operation SEQUENCE of COLUMN comes before, or is the same.
 static inline bool sim__order_is_before(const struct sim__order_view *view, uint32_t column,
                                         uint64_t sequence) {
-    return column == view->column ? sequence < view->sequence
+    return column == view->column ? sequence <= view->sequence
                                   : column < view->count && view->known[column] >= sequence;
 }
 // Whether everything that is still to come comes after it.
+static inline bool sim__order_view_settled(const struct sim__order_view *view, uint32_t column,
+                                           uint64_t sequence) {
+    return column < view->settled_count && view->settled[column] >= sequence;
+}
 bool sim__order_is_settled(uint32_t column, uint64_t sequence);
 
 struct sim__order_column {
@@ -169,5 +175,8 @@ static inline void sim__order_know(struct sim__order_point *point) {
         sim__order__know(point);
 }
 void sim__order_release(struct sim__order_point *point);
+struct sim__order_point sim__order_point_copy(const struct sim__order_point *point);
+// Operation SEQUENCE (of the engine) of STREAM, its last one.
+struct sim__order_point sim__order_point_at(const struct sim__stream *stream, uint64_t sequence);
 
 #endif

@@ -70,17 +70,31 @@ struct sim__order_view sim__order_view_host(void) {
         ++host->version;
         host->published = false;
     }
-    return (struct sim__order_view){
+    struct sim__order_view view = {
         .known = host->clock->known,
         .count = host->clock->size,
         .column = host->column,
         .sequence = sim__clock_at(host->clock, host->column),
     };
+    sim__order_view_settle(&view);
+    return view;
+}
+
+void sim__order_view_settle(struct sim__order_view *view) {
+    if (strict)
+        return;
+    view->settled = hosts[0].clock->known;
+    view->settled_count = hosts[0].clock->size;
 }
 
 static void log_wait(const struct sim__order_point *point) {
     if (sim__race_is_on())
         sim__race_log_host_wait(point->position, point->device);
+}
+
+static void learned(void) {
+    if (sim__race_is_on())
+        sim__race_learned();
 }
 
 void sim__order__observe(struct sim__order_point *point) {
@@ -93,6 +107,7 @@ void sim__order__observe(struct sim__order_point *point) {
             sim__order_join(&sim__order_seen, point);
             sim__pools_observed();
         }
+        learned();
     }
     sim__order_release(point);
 }
@@ -108,6 +123,7 @@ void sim__order__know(struct sim__order_point *point) {
             if (i < sim__column_count && !sim__columns[i].is_pools)
                 news |= sim__clock_raise(&host->clock, i, point->clock->known[i]);
         host->version += news;
+        learned();
     }
     sim__order_release(point);
 }

@@ -52,6 +52,8 @@ bool sim__order_join(struct sim__order_clock **clock, const struct sim__order_po
 struct sim__host *sim__host_current(void);
 void sim__hosts_clear(void);
 
+void sim__order_view_settle(struct sim__order_view *view);
+
 // One more asks. If it is the first, tracking starts.
 void sim__order_use(void);
 void sim__order_start(void);

@@ -30,6 +30,8 @@ void sim__race_stop(void);
 // OPERATION was submitted at POSITION, behind all that the order (order.h) knows of its stream by
 // now.
 void sim__race_submitted(struct sim__position position, const struct sim__operation *operation);
+// What sim_next_accesses said goes to FUNCTION; also while the checker is off.
+void sim__race_take_accesses(struct sim__host_function *function);
 // The host reads or writes, at once.
 void sim__race_host(const void *pointer, size_t size, size_t rows, size_t pitch,
                     enum sim_access_mode mode);
@@ -43,6 +45,9 @@ void sim__race_unmap(uint64_t start, uint64_t size);
 // The program's own memory is not page-locked any more.
 void sim__race_unregister(uint64_t start, uint64_t size);
 
+// The host knows more.
+void sim__race_learned(void);
+
 // What the checker keeps of a graph's node: accesses with their blocks, where it was called from,
 // its label. Counted references. GRAPH: the number of the graph that is captured, else 0.
 struct sim__race_node *sim__race_node_create(const struct sim__operation *operation,
@@ -53,7 +58,9 @@ void sim__race_node_release(struct sim__race_node *node); // also while the chec
 // after which the stream goes on; what its stream knew before it, the nodes come after.
 void sim__race_launched(struct sim__position position, const struct sim__exec *exec);
 
-// The machine starts: nothing is known of memory.
+// The machine stops, which starts anew: nothing is known of memory.
 void sim__race_reset(void);
+// The thread ends.
+void sim__race_leave(void);
 
 #endif
