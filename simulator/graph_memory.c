@@ -187,6 +187,8 @@ static cudaError_t alloc_node_add(struct sim__graph *graph, struct sim__node *co
                                   const uint32_t *data, size_t count, int device, uint64_t size,
                                   uint32_t readers, uint32_t writers,
                                   const struct sim__stream *stream, struct sim__node **node) {
+    if (graph->parent != NULL)
+        return cudaErrorNotSupported;
     struct sim__graph_allocation *allocation = sim__graph_allocation_retain(
         allocation_again(graph, dependencies, count, device, size, readers, writers));
     if (allocation == NULL)
@@ -246,6 +248,8 @@ static void freeing_graph_add(struct sim__graph_allocation *allocation,
 cudaError_t sim__graph_memory_free(struct sim__graph *graph, struct sim__node *const *dependencies,
                                    const uint32_t *data, size_t count, uint64_t address,
                                    const struct sim__stream *stream, struct sim__node **node) {
+    if (graph->parent != NULL)
+        return cudaErrorNotSupported;
     struct sim__graph_allocation *allocation = allocation_at(address);
     if (allocation == NULL ||
         (has_free_node(allocation, graph) && !sim__planted(SIM__PLANT_GRAPH_FREE_TWICE))) {

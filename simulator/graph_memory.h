@@ -76,7 +76,8 @@ void sim__graph_allocation_release(struct sim__graph_allocation *allocation);
 
 // Nodes behind COUNT dependencies, as sim__graph_add; they have a reference on their allocation.
 // STREAM: captured in it, or NULL. SIZE > 0. cudaErrorMemoryAllocation: out of addresses;
-// cudaErrorInvalidValue: POINTER is no graph's allocation, or has a free node already.
+// cudaErrorNotSupported: GRAPH is a child node's; cudaErrorInvalidValue: POINTER is no graph's
+// allocation, or has a free node already.
 cudaError_t sim__graph_memory_alloc(struct sim__graph *graph, struct sim__node *const *dependencies,
                                     const uint32_t *data, size_t count, int device, uint64_t size,
                                     const struct sim__stream *stream, struct sim__node **node,

@@ -377,6 +377,38 @@ static void a_graph_with_memory_has_one_executable(void) {
     cudaGetLastError();
 }
 
+// By moving: the node's graph is the one that was captured. Its parent frees what it allocates.
+static void a_child_graph_brings_its_memory(void) {
+    machine_start("random:4");
+    cudaStream_t s = stream_new();
+    char *pointer;
+    cudaGraphNode_t child_node, node;
+    cudaGraph_t parent, got, child = graph_capture(s, 5000, false, &pointer);
+    struct cudaGraphNodeParams parameters = {.type = cudaGraphNodeTypeGraph};
+    CALL(cudaGraphCreate(&parent, 0));
+    parameters.graph.graph = child;
+    BASE_CHECK_EQ(cudaGraphAddChildGraphNode(&child_node, parent, NULL, 0, child),
+                  cudaErrorNotSupported);
+    parameters.graph.ownership = cudaGraphChildGraphOwnershipMove;
+    CALL(cudaGraphAddNode(&child_node, parent, NULL, NULL, 0, &parameters));
+    CALL(cudaGraphChildGraphNodeGetGraph(child_node, &got));
+    struct cudaMemAllocNodeParams alloc = {
+        .poolProps = {.allocType = cudaMemAllocationTypePinned,
+                      .location = {.type = cudaMemLocationTypeDevice, .id = 0}},
+        .bytesize = 1,
+    };
+    BASE_CHECK_EQ(cudaGraphAddMemAllocNode(&node, got, NULL, 0, &alloc), cudaErrorNotSupported);
+    BASE_CHECK_EQ(cudaGraphAddMemFreeNode(&node, got, NULL, 0, pointer), cudaErrorNotSupported);
+    CALL(cudaGraphAddMemFreeNode(&node, parent, &child_node, 1, pointer));
+    cudaGraphExec_t exec = exec_of(parent);
+    for (int i = 0; i < 3; ++i)
+        CALL(cudaGraphLaunch(exec, s));
+    CALL(cudaStreamSynchronize(s));
+    BASE_CHECK_EQ(reserved(), SIM_PAGE_BYTES);
+    BASE_CHECK_EQ(cudaFreeAsync(pointer, s), INVALID);
+    cudaGetLastError();
+}
+
 // --- Device memory ---
 
 static void attributes_count_what_is_there(void) {
@@ -789,6 +821,7 @@ int main(void) {
     memory_is_in_use_until_another_graphs_free_has_run();
     a_launch_frees_what_the_last_one_left();
     a_graph_with_memory_has_one_executable();
+    a_child_graph_brings_its_memory();
     attributes_count_what_is_there();
     an_upload_takes_the_memory();
     graphs_of_one_stream_share_memory();

@@ -12,6 +12,8 @@
 
 // A kernel takes 100 us, two run at a time; a copy 10 us a KB; a launch reaches the device 5 us
 // after the call, which takes 1 us. All else takes no time.
+// A launch of a graph costs the host 2 us and 0.25 us a node; a node starts 3 us behind what it
+// depends on.
 static const char figures[] = "name Test | test\n"
                               "capability 9.0 | test\n"
                               "capacity 1GiB | test\n"
@@ -27,7 +29,9 @@ static const char figures[] = "name Test | test\n"
                               "call.cudaLaunchKernel 1 us | test\n"
                               "launch_latency 5 us | test\n"
                               "operation_gap 0 ns | test\n"
-                              "graph_node_gap 0 ns | test\n"
+                              "graph_node_gap 3 us | test\n"
+                              "call.cudaGraphLaunch 2 us | test\n"
+                              "node.cudaGraphLaunch 250 ns | test\n"
                               "kernel 100 us | test\n"
                               "copy 0 ns | test\n"
                               "fill 0 ns | test\n"
@@ -221,6 +225,65 @@ static void held_work_takes_its_time_when_it_is_released(void) {
     BASE_CHECK_EQ(now_us(), 207);
 }
 
+static cudaGraphExec_t exec_captured(cudaStream_t stream, void (*submit)(cudaStream_t stream)) {
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    BASE_CHECK_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), cudaSuccess);
+    submit(stream);
+    BASE_CHECK_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+    return exec;
+}
+
+static void chain_submit(cudaStream_t stream) {
+    for (int i = 0; i < 4; ++i)
+        launch(stream);
+}
+
+// The captured launches took a microsecond each.
+static void nodes_of_a_chain_follow_each_other_with_gaps(void) {
+    start();
+    cudaStream_t stream = stream_new(0);
+    cudaGraphExec_t exec = exec_captured(stream, chain_submit);
+    BASE_CHECK_EQ(now_us(), 4);
+    BASE_CHECK_EQ(cudaGraphLaunch(exec, stream), cudaSuccess);
+    BASE_CHECK_EQ(now_us(), 7); // 2 and 4 times 0.25
+    launch(stream);
+    BASE_CHECK_EQ(now_us(), 8);
+    BASE_CHECK_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    // Begins at 12, runs from 15 to 115, 118 to 218, 221 to 321, 324 to 424; then the launch.
+    BASE_CHECK_EQ(now_us(), 524);
+}
+
+static void wide_submit(cudaStream_t stream) {
+    cudaGraphNode_t nodes[4];
+    const cudaGraphNode_t *last;
+    enum cudaStreamCaptureStatus status;
+    size_t count;
+    for (int i = 0; i < 4; ++i) { // side by side
+        BASE_CHECK_EQ(cudaStreamUpdateCaptureDependencies(stream, NULL, NULL, 0,
+                                                          cudaStreamSetCaptureDependencies),
+                      cudaSuccess);
+        launch(stream);
+        BASE_CHECK_EQ(cudaStreamGetCaptureInfo(stream, &status, NULL, NULL, &last, NULL, &count),
+                      cudaSuccess);
+        nodes[i] = last[0];
+    }
+    BASE_CHECK_EQ(cudaStreamUpdateCaptureDependencies(stream, nodes, NULL, 4,
+                                                      cudaStreamSetCaptureDependencies),
+                  cudaSuccess);
+}
+
+static void nodes_side_by_side_overlap_as_far_as_there_is_room(void) {
+    start();
+    cudaStream_t stream = stream_new(0);
+    cudaGraphExec_t exec = exec_captured(stream, wide_submit);
+    BASE_CHECK_EQ(cudaGraphLaunch(exec, stream), cudaSuccess);
+    BASE_CHECK_EQ(now_us(), 7);
+    BASE_CHECK_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    BASE_CHECK_EQ(now_us(), 215); // two from 15 to 115, two behind them
+}
+
 int main(void) {
     char path[512];
     struct base_file file;
@@ -243,5 +306,7 @@ int main(void) {
     what_runs_did_so_in_the_past_only();
     the_hosts_own_time_does_not_count();
     held_work_takes_its_time_when_it_is_released();
+    nodes_of_a_chain_follow_each_other_with_gaps();
+    nodes_side_by_side_overlap_as_far_as_there_is_room();
     return 0;
 }

@@ -34,6 +34,7 @@ STORED = {
     "CUevent *": ("event", ""),
     **{f"{kind} *": (form, "") for kind, form in HANDLES.items()},
     "enum cudaStreamCaptureStatus *": ("number", "(long long)"),
+    "enum cudaGraphNodeType *": ("number", "(long long)"),
     "float *": ("real", ""),
     "int *": ("number", "(long long)"),
     "unsigned int *": ("number", "(long long)"),
@@ -89,6 +90,10 @@ def is_array(kind, name):
     return ARRAYS.fullmatch(kind) is not None and name != "node"
 
 
+def is_structure(kind):
+    return re.fullmatch(r"(const )?(struct \w+|cudaGraph\w+(Params|Info)) \*", kind) is not None
+
+
 def argument_line(kind, name):
     if is_array(kind, name) or kind == "function" or kind in FUNCTIONS or kind in STORED:
         return f'sim__value_name(&written.arguments, "{name}");'
@@ -106,6 +111,8 @@ def argument_line(kind, name):
         return f'sim__value_kind(&written.arguments, "{name}", {name});'
     if kind == "struct cudaMemLocation":
         return f'sim__value_number(&written.arguments, "{name}.id", {name}.id);'
+    if is_structure(kind):
+        return f'sim__value_name(&written.arguments, "{name}");'
     if kind in ADDRESSES or kind.endswith("*"):
         return f'sim__value_address(&written.arguments, "{name}", (uint64_t)(uintptr_t){name});'
     return f'sim__value_number(&written.arguments, "{name}", (long long){name});'

@@ -203,7 +203,8 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
 // the graph is launched. One that the graph does not free lives on, also without the graph, until
 // cudaFreeAsync, cudaFree or a launch of another graph that frees it. Memory comes from a pool of
 // the device that keeps it; graphs that cannot run at the same time share it, so what a free leaves
-// behind is undefined. ---
+// behind is undefined. No memory nodes are added to the graph of a child node
+// (cudaErrorNotSupported). ---
 
 // The device's own access rights and those of ->accessDescs; ->dptr becomes the address.
 cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *node, cudaGraph_t graph,
