@@ -3,7 +3,7 @@
 // out, so that sets of nodes stay good.
 //
 // A stream that is destroyed leaves its part behind: work that it captured must still be joined. If
-// it is the origin, nobody can end the capture any more, so it ends there and then, without a graph.
+// it is the origin, nobody can end the capture any more: it ends there and then, without a graph.
 #include "simulator/capture.h"
 
 #include "simulator/call.h"

@@ -9,8 +9,8 @@
 //
 // A capture begins in one stream (its origin), and streams join by waiting for an event that was
 // recorded in it. Each stream has a set of nodes that its next one depends on; a record copies that
-// set into the event, a wait unites the event's with the stream's. A capture that is invalidated has
-// no graph any more, and its streams take no work, until it is ended.
+// set into the event, a wait unites the event's with the stream's. An invalidated capture has no
+// graph any more, and its streams take no work, until it is ended.
 //
 // Calls tell captures by one number, sim__capture_count: while it is 0 the cost of all this is the
 // look at it.

@@ -1,5 +1,5 @@
-// Several host threads capture at once: each its own graph, all of them one, or in each other's way.
-// Meant to be run under the thread sanitizer too; and with threads in turns, where the same seed
+// Several host threads capture at once: each its own graph, all of them one, or in each other's
+// way. Meant to be run under the thread sanitizer too; and with threads in turns, where the same seed
 // gives the same run.
 #include "base/check.h"
 #include "base/random.h"
@@ -196,8 +196,8 @@ static void captures_outlive_their_thread_but_not_its_stream(void) {
 
 // --- In each other's way ---
 
-// Captures with mode global, and calls that they forbid to others: who loses depends on the order of
-// the calls, and whatever it is, the codes must fit each other.
+// Captures with mode global, and calls that they forbid to others: who loses depends on the order
+// of the calls, and whatever it is, the codes must fit each other.
 static void quarrel(void *argument) {
     struct worker *worker = argument;
     struct base_random random = base_random_init(worker->seed, "capture_thread_test quarrel");

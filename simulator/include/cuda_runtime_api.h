@@ -188,8 +188,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
 // Later work of STREAM comes after the work that EVENT covers now. Nothing happens if EVENT was
-// never recorded. cudaEventWaitExternal, for a stream that captures: a node that waits for the event
-// at each replay.
+// never recorded. cudaEventWaitExternal, for a stream that captures: a node that waits for the
+// event at each replay.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
                                 unsigned int flags TIDEMARK_SIMULATOR_DEFAULT(0));
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int *flags);
@@ -209,8 +209,8 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
 // What cannot be captured: the host's waits and questions about a capturing stream or its device,
 // cudaStreamAddCallback, cudaGraphLaunch, cudaStreamAttachMemAsync
 // (cudaErrorStreamCaptureUnsupported); legacy-stream work while a blocking stream of the device
-// captures (...Implicit); a wait for an event that was recorded outside (...Isolation) or in another
-// capture (...Merge). Each invalidates the captures concerned: their graphs are gone, their streams
+// captures (...Implicit); a wait for an event that was recorded outside (...Isolation), or in
+// another capture (...Merge). Each invalidates the captures concerned: their graphs are gone, their streams
 // take no work (...Invalidated), until they are ended.
 //
 // Calls that may wait behind the program's back (cudaMalloc, cudaFree and their kin, plain copies,
@@ -234,8 +234,8 @@ cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph
                                           enum cudaStreamCaptureMode mode);
 // To be called for the stream in which the capture began (else ...Unmatched), by the thread that
 // began it unless it is relaxed (else ...WrongThread); both invalidate. What was captured in other
-// streams must come before the set of this one (else ...Unjoined). ...Unjoined and ...Invalidated end
-// the capture, too, with *GRAPH NULL.
+// streams must come before the set of this one (else ...Unjoined). ...Unjoined and ...Invalidated
+// end the capture, too, with *GRAPH NULL.
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status);
 // All but STATUS may be NULL, and are stored only while the status is "active". ID: of the capture,
@@ -266,7 +266,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 // The event covers the work of STREAM up to here, instead of what it covered before. Event and
 // stream must belong to one device.
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream TIDEMARK_SIMULATOR_DEFAULT(0));
-// cudaEventRecordExternal, for a stream that captures: a node that records the event at each replay.
+// cudaEventRecordExternal, for a stream that captures: a node that records the event at each
+// replay.
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event,
                                      cudaStream_t stream TIDEMARK_SIMULATOR_DEFAULT(0),
                                      unsigned int flags TIDEMARK_SIMULATOR_DEFAULT(0));
