@@ -1,6 +1,6 @@
 // Several host threads capture at once: each its own graph, all of them one, or in each other's
-// way. Meant to be run under the thread sanitizer too; and with threads in turns, where the same seed
-// gives the same run.
+// way. Meant to be run under the thread sanitizer too; and with threads in turns, where the same
+// seed gives the same run.
 #include "base/check.h"
 #include "base/random.h"
 #include "base/thread.h"

@@ -210,8 +210,8 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
 // cudaStreamAddCallback, cudaGraphLaunch, cudaStreamAttachMemAsync
 // (cudaErrorStreamCaptureUnsupported); legacy-stream work while a blocking stream of the device
 // captures (...Implicit); a wait for an event that was recorded outside (...Isolation), or in
-// another capture (...Merge). Each invalidates the captures concerned: their graphs are gone, their streams
-// take no work (...Invalidated), until they are ended.
+// another capture (...Merge). Each invalidates the captures concerned: their graphs are gone, their
+// streams take no work (...Invalidated), until they are ended.
 //
 // Calls that may wait behind the program's back (cudaMalloc, cudaFree and their kin, plain copies,
 // queries and waits for what is not captured, creation of streams and pools, attributes and trim of
