@@ -84,7 +84,8 @@ static cudaError_t child_check(const struct sim__graph *graph, const struct sim_
     if (child->moved || depth_of(graph) + 1 + child->height > NESTED_MAX)
         return cudaErrorInvalidValue;
     if (moves)
-        return child->parent != NULL || child->exec_count > 0 || is_inside(graph, child) ||
+        return child->parent != NULL || child->capture != NULL || child->exec_count > 0 ||
+                       is_inside(graph, child) ||
                        (child->memory_node_count > 0 && graph->exec_count > 0)
                    ? cudaErrorInvalidValue
                    : cudaSuccess;

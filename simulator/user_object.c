@@ -14,7 +14,8 @@ struct object {
     struct sim__handle_slot slot;
     cudaHostFn_t destroy;
     void *pointer;
-    uint64_t references;
+    uint64_t references;   // the program's, and those of graphs and executables
+    uint64_t programs_own; // which it may release or move
 };
 
 struct sim__graph_objects {
@@ -159,7 +160,7 @@ static cudaError_t create_locked(cudaUserObject_t *handle, void *pointer, cudaHo
         return cudaErrorMemoryAllocation;
     object->destroy = destroy;
     object->pointer = pointer;
-    object->references = references;
+    object->references = object->programs_own = references;
     *handle = (cudaUserObject_t)(uintptr_t)object->slot.handle;
     return cudaSuccess;
 }
@@ -170,14 +171,16 @@ static cudaError_t retain_locked(cudaUserObject_t handle, unsigned int count) {
     if (error != cudaSuccess || count == 0 || count > INT_MAX)
         return cudaErrorInvalidValue;
     object->references += count;
+    object->programs_own += count;
     return cudaSuccess;
 }
 
 static cudaError_t release_locked(cudaUserObject_t handle, unsigned int count) {
     struct object *object;
     const cudaError_t error = resolve(handle, &object);
-    if (error != cudaSuccess || count == 0 || count > object->references)
+    if (error != cudaSuccess || count == 0 || count > object->programs_own)
         return cudaErrorInvalidValue;
+    object->programs_own -= count;
     give_up(object, count);
     return cudaSuccess;
 }
@@ -193,11 +196,13 @@ static cudaError_t graph_retain_locked(cudaGraph_t graph_handle, cudaUserObject_
         (flags & ~(unsigned int)cudaGraphUserObjectMove) != 0)
         return cudaErrorInvalidValue;
     const bool moves = (flags & cudaGraphUserObjectMove) != 0;
-    if (moves && count > object->references)
+    if (moves && count > object->programs_own)
         return cudaErrorInvalidValue;
     if (!owned_set(&graph->objects, object, owned_count(graph->objects, object) + count))
         return cudaErrorMemoryAllocation;
-    if (!moves)
+    if (moves)
+        object->programs_own -= count;
+    else
         object->references += count;
     return cudaSuccess;
 }

@@ -323,8 +323,14 @@ static void info_graph_goes(struct conformance *c) {
 
 static void captured_graph_is_kept(struct conformance *c) {
     void *memory = conformance_device_memory(c, BYTES);
+    cudaGraphNode_t node = NULL;
+    struct cudaGraphNodeParams parameters = {.type = cudaGraphNodeTypeGraph};
     cudaStream_t stream = conformance_stream(c, cudaStreamNonBlocking);
     MUST(c, capture_begin(stream));
+    parameters.graph.graph = stream_graph(stream);
+    parameters.graph.ownership = cudaGraphChildGraphOwnershipMove;
+    answer_yes(c, "move", cudaGraphAddNode(&node, conformance_graph(c), NULL, NULL, 0,
+                                           &parameters) != cudaSuccess);
     MUST(c, cudaMemsetAsync(memory, 1, BYTES, stream));
     answer_yes(c, "destroy", cudaGraphDestroy(stream_graph(stream)) != cudaSuccess);
     answer_yes(c, "remove", cudaGraphDestroyNode(stream_tip(stream)) != cudaSuccess);
@@ -394,8 +400,9 @@ const struct conformance_case conformance__cases_capture_info[] = {
         "an invalidated capture's graph is gone, and its nodes",
         "graph=1 node=1", NULL),
     CASE_SIMULATED("captured-graph-is-kept", "7.4", VERIFIED, captured_graph_is_kept,
-        "while it is captured a graph is not destroyed, nor nodes of it",
-        "destroy=yes remove=yes capture=active nodes=1", NULL),
+        "while it is captured a graph is not destroyed or moved into another one, nor are its "
+        "nodes destroyed",
+        "move=yes destroy=yes remove=yes capture=active nodes=1", NULL),
 #endif
     {0},
 };
