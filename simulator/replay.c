@@ -24,7 +24,7 @@
 // Numbers and indices that no program's stream has.
 #define LANE_NUMBER_FIRST ((uint64_t)1 << 40)
 #define LANE_INDEX_FIRST (1u << SIM__HANDLE_SLOT_BITS)
-#define RING_KEPT_MAX 65536 // an idle lane keeps a ring of this many operations
+#define RING_KEPT_MAX ((uint64_t)1 << 20) // an idle lane keeps a ring of this many operations
 
 uint32_t sim__lane_count;
 
