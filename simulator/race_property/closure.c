@@ -577,6 +577,33 @@ static void submit_begin(void) {
                          .streams = 1u << stream};
 }
 
+// A graph that the program builds is a capture without streams.
+static void submit_graph_create(void) {
+    BASE_CHECK_LT(world.capture_count, CAPTURES_MAX);
+    world.graphs[current()->graph] = world.capture_count++;
+}
+
+static void submit_node(void) {
+    if (world.graphs[current()->graph] == NONE) {
+        refuse("no graph");
+        return;
+    }
+    struct capture *graph = &world.captures[world.graphs[current()->graph]];
+    struct captured node = {world.operation, 0};
+    for (int i = 0; i < current()->dependency_count; ++i) {
+        int found = NONE;
+        for (int k = 0; k < graph->count; ++k)
+            if (graph->nodes[k].operation == current()->dependencies[i])
+                found = k;
+        if (found == NONE)
+            refuse("a dependency that is no node");
+        else
+            node.before |= (uint64_t)1 << found;
+    }
+    BASE_CHECK_LT(graph->count, CAPTURED_MAX);
+    graph->nodes[graph->count++] = node;
+}
+
 // All that NODES come after, themselves included.
 static uint64_t captured_before(const struct capture *capture, uint64_t nodes) {
     for (int i = capture->count - 1; i >= 0; --i)
@@ -724,6 +751,8 @@ static void submit(void) {
     case GIVE: submit_block_call(); break;
     case WRITE_VALUE: submit_value(); break;
     case VALUE_POLL: submit_value_poll(); break;
+    case GRAPH_CREATE: submit_graph_create(); break;
+    case ADD_KERNEL: submit_node(); break;
     case BEGIN: submit_begin(); break;
     case END: submit_end(); break;
     case INSTANTIATE: submit_instantiate(); break;

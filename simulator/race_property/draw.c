@@ -149,7 +149,10 @@ static void draw_next(bool graphs, bool queries) {
     case 16:
         if (!graphs)
             break;
-        draw_capture(&drawing);
+        if (draw_chance(&drawing, 0.2))
+            draw_graph(&drawing);
+        else
+            draw_capture(&drawing);
         for (int i = draw_below(&drawing, 5); i > 0; --i)
             draw_launch(&drawing);
         break;

@@ -103,6 +103,18 @@ void draw_capture(struct drawing *drawing) {
     draw_instances(drawing, capture);
 }
 
+void draw_graph(struct drawing *drawing) {
+    if (drawing->capture_count == GRAPHS_MAX || !drawing_has_room(drawing, 24))
+        return;
+    struct operation operation = make(drawing, GRAPH_CREATE);
+    operation.graph = drawing->capture_count;
+    operation.device = draw_below(drawing, drawing->program->device_count);
+    drawing_emit(drawing, &operation);
+    for (int i = draw_between(drawing, 2, 6); i > 0; --i)
+        draw_node(drawing, operation.graph);
+    draw_instances(drawing, operation.graph);
+}
+
 // --- Launches ---
 
 // Whether a block that the graph knows nothing of holds bytes that its blocks held.
@@ -149,8 +161,7 @@ void draw_launch(struct drawing *drawing) {
     const int capture = drawing->execs[operation.exec].capture;
     if (capture == NONE || is_held_by_others(drawing, capture) || !is_complete(drawing, capture))
         return;
-    operation.stream = stream_choose(
-        drawing, drawing->program->streams[drawing->captures[capture].origin].device);
+    operation.stream = stream_choose(drawing, drawing->captures[capture].device);
     if (operation.stream == NONE || !edges_add_and_emit(drawing, &operation) ||
         !draw_chance(drawing, 0.05))
         return;

@@ -284,6 +284,33 @@ static bool operation_draw(struct drawing *drawing, int stream, struct operation
     }
 }
 
+void draw_node(struct drawing *drawing, int graph) {
+    const struct drawn_capture *drawn = &drawing->captures[graph];
+    const struct place_wanted wanted = {1u << ON_DEVICE | 1u << PINNED, drawn->device, false,
+                                        graph};
+    struct operation operation = make(drawing, ADD_KERNEL);
+    operation.graph = graph;
+    operation.device = drawn->device;
+    operation.step_count = draw_between(drawing, 1, 2);
+    for (int i = 0; i < operation.step_count; ++i)
+        if (!step_draw(drawing, &wanted, &operation.steps[i]))
+            return;
+    if (drawn->count > 0 && draw_chance(drawing, 0.5)) {
+        operation.dependencies[0] = drawn->nodes[draw_below(drawing, drawn->count)];
+        operation.dependency_count = 1;
+    }
+    for (;;) {
+        const struct seen seen = drawing_node_sees(drawing, &operation);
+        const struct past *past = drawing_node_blocker(drawing, &operation, &seen);
+        if (past == NULL)
+            break;
+        if (operation.dependency_count == DEPENDENCIES_MAX)
+            return;
+        operation.dependencies[operation.dependency_count++] = past->bit / 2;
+    }
+    drawing_emit(drawing, &operation);
+}
+
 bool draw_work(struct drawing *drawing, int stream) {
     struct operation operation;
     return operation_draw(drawing, stream, &operation) &&

@@ -248,6 +248,23 @@ const struct past *drawing_blocker(struct drawing *drawing, const struct operati
     return past != NULL ? past : find_conflict(&drawing->pasts, touched, count, false, &seen);
 }
 
+struct seen drawing_node_sees(const struct drawing *drawing, const struct operation *operation) {
+    struct seen seen = {{0}};
+    for (int i = 0; i < operation->dependency_count; ++i) {
+        seen_join(&seen, &drawing->nodes[operation->dependencies[i]]);
+        seen_add(&seen, 2 * operation->dependencies[i] + 1);
+    }
+    return seen;
+}
+
+const struct past *drawing_node_blocker(const struct drawing *drawing,
+                                        const struct operation *operation,
+                                        const struct seen *seen) {
+    struct touched touched[3 * STEPS_MAX];
+    const int count = operation_touches(drawing, operation, true, touched);
+    return find_conflict(&drawing->captures[operation->graph].pasts, touched, count, false, seen);
+}
+
 // HOST_BIT: NONE for a node.
 static void note(struct drawing *drawing, const struct operation *operation, struct pasts *pasts,
                  int host_bit, int bit, enum home home, int index) {
@@ -351,6 +368,14 @@ static void emit_captured(struct drawing *drawing, const struct operation *opera
     capture->nodes[capture->count++] = index;
     note(drawing, operation, &capture->pasts, NONE, bit, HOME_STREAM, stream);
     BASE_CHECK(contents_apply(&capture->contents, operation));
+}
+
+static void emit_node(struct drawing *drawing, const struct operation *operation, int index) {
+    struct drawn_capture *graph = &drawing->captures[operation->graph];
+    drawing->nodes[index] = drawing_node_sees(drawing, operation);
+    graph->nodes[graph->count++] = index;
+    note(drawing, operation, &graph->pasts, NONE, 2 * index + 1, HOME_STREAM, NONE);
+    BASE_CHECK(contents_apply(&graph->contents, operation));
 }
 
 static void emit_join(struct drawing *drawing, const struct operation *operation) {
@@ -497,12 +522,21 @@ int drawing_emit(struct drawing *drawing, const struct operation *operation) {
                                           .mode = (enum capture_mode)operation->value,
                                           .thread = operation->thread,
                                           .origin = operation->stream,
+                                          .device = program->streams[operation->stream].device,
                                           .members = 1u << operation->stream,
                                           .contents = drawing->contents};
         drawing->streams[operation->stream].captured = (struct seen){{0}};
         drawing->streams[operation->stream].capture = drawing->capture_count++;
         break;
     }
+    case GRAPH_CREATE: {
+        struct drawn_capture *graph = &drawing->captures[drawing->capture_count++];
+        *graph = (struct drawn_capture){.origin = NONE,
+                                        .device = operation->device,
+                                        .contents = drawing->contents};
+        break;
+    }
+    case ADD_KERNEL: emit_node(drawing, operation, index); break;
     case INSTANTIATE:
         drawing->execs[operation->exec].capture = operation->graph;
         drawing->execs[operation->exec].last = (struct seen){{0}};

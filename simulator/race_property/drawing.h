@@ -43,6 +43,7 @@ struct drawn_capture { // the graph that it became, too
     bool active;
     enum capture_mode mode;
     int thread, origin;
+    int device;
     uint32_t members, returned;
     int count;
     int nodes[OPERATIONS_MAX]; // operations
@@ -87,6 +88,7 @@ struct drawing {
     bool is_pool[BUFFERS_MAX];
     bool held[BLOCKS_MAX];
     int held_by[BLOCKS_MAX]; // the capture in which it was taken, or NONE
+    struct seen nodes[OPERATIONS_MAX]; // of graphs that the program builds: what each comes after
     struct seen used[BLOCKS_MAX]; // the host's steps that named the block
     int give_bit[BLOCKS_MAX];
     int free_queries;
@@ -105,6 +107,11 @@ int drawing_emit(struct drawing *drawing, const struct operation *operation);
 // none. EXTRA: what it comes after besides, or NULL.
 const struct past *drawing_blocker(struct drawing *drawing, const struct operation *operation,
                                    const struct seen *extra);
+// The same for a node that a program adds to GRAPH behind others: SEEN, what these come after.
+const struct past *drawing_node_blocker(const struct drawing *drawing,
+                                        const struct operation *operation,
+                                        const struct seen *seen);
+struct seen drawing_node_sees(const struct drawing *drawing, const struct operation *operation);
 // What SYNC or a query of the stream covers.
 struct seen drawing_covered(struct drawing *drawing, int stream);
 
@@ -144,6 +151,8 @@ struct target {
 // Appends one, with the order it needs: in STREAM, if it captures a node. False if nothing came of
 // it.
 bool draw_work(struct drawing *drawing, int stream);
+// Appends a node of GRAPH with the dependencies that it needs.
+void draw_node(struct drawing *drawing, int graph);
 // Two operations in different streams that nothing need order: pieces between each other's pieces,
 // or atomics.
 void draw_side_by_side(struct drawing *drawing);
@@ -161,6 +170,8 @@ int stream_choose(struct drawing *drawing, int device);
 
 void draw_capture(struct drawing *drawing);
 void draw_launch(struct drawing *drawing);
+// A graph built node by node.
+void draw_graph(struct drawing *drawing);
 
 static inline int draw_below(struct drawing *drawing, int bound) {
     return (int)base_random_below(drawing->random, (uint64_t)bound);

@@ -66,6 +66,7 @@ uint32_t features_of(const struct program *program, const struct judgement *judg
         case STREAM_QUERY: found |= 1u << FEATURE_QUERIES; break;
         case AWAIT: found |= 1u << FEATURE_HAND_OFFS; break;
         case ALLOC_ASYNC: found |= 1u << FEATURE_POOL_MEMORY; break;
+        case ADD_KERNEL: found |= 1u << FEATURE_BUILT_GRAPHS; break;
         case INSTANTIATE: graphs[operation->exec] = operation->graph; break;
         case LAUNCH: ++launches[operation->exec]; break;
         default: break;

@@ -12,6 +12,7 @@
     X(POLLING, "polling loops")                                                    \
     X(HAND_OFFS, "hand-offs between two host threads")                             \
     X(REPLAYS, "graph replays")                                                    \
+    X(BUILT_GRAPHS, "graphs built node by node")                                   \
     X(TWO_REPLAYS, "several replays of one executable")                            \
     X(TWO_EXECUTABLES, "replays of two executables of one graph")                  \
     X(BLOCKS_REUSED, "blocks over the bytes of earlier ones")                      \

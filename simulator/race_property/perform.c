@@ -28,6 +28,7 @@ static struct run {
     unsigned char *buffers[BUFFERS_MAX];
     uint64_t blocks[BLOCKS_MAX];
     cudaGraph_t graphs[GRAPHS_MAX];
+    cudaGraphNode_t nodes[OPERATIONS_MAX];
     cudaGraphExec_t execs[EXECS_MAX];
     uint32_t *counters; // page-locked, one a stream
     char tokens[TOKENS_MAX];
@@ -105,6 +106,19 @@ static cudaError_t kernel(void) {
                                                             .accesses = accesses,
                                                             .access_count =
                                                                 accesses_make(accesses)});
+}
+
+static cudaError_t node_add(void) {
+    struct sim_access accesses[3 * STEPS_MAX];
+    cudaGraphNode_t dependencies[DEPENDENCIES_MAX];
+    for (int i = 0; i < call.operation->dependency_count; ++i)
+        dependencies[i] = run.nodes[call.operation->dependencies[i]];
+    return sim_graph_add_kernel(&run.nodes[call.index], run.graphs[call.operation->graph],
+                                dependencies, (size_t)call.operation->dependency_count,
+                                &(struct sim_kernel){.name = operation_label(call.index),
+                                                     .body = kernel_body,
+                                                     .accesses = accesses,
+                                                     .access_count = accesses_make(accesses)});
 }
 
 static cudaError_t host_function(void) {
@@ -289,6 +303,8 @@ static cudaError_t make_call(void) {
     case GIVE: return block_call();
     case WRITE_VALUE: return value_write();
     case VALUE_POLL: return value_poll();
+    case GRAPH_CREATE: return cudaGraphCreate(&run.graphs[operation->graph], 0);
+    case ADD_KERNEL: return node_add();
     case BEGIN: return begin();
     case END: return cudaStreamEndCapture(stream(), &run.graphs[operation->graph]);
     case INSTANTIATE:

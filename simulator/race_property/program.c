@@ -264,6 +264,15 @@ static void print_operands(const struct printer *printer, const struct operation
         fprintf(out, " T%d %d", operation->token, operation->value);
         break;
     case VALUE_POLL: fprintf(out, " T%d %d", operation->token, operation->value); break;
+    case GRAPH_CREATE: fprintf(out, " g%d", operation->graph); break;
+    case ADD_KERNEL:
+        fprintf(out, " g%d", operation->graph);
+        for (int i = 0; i < operation->dependency_count; ++i)
+            fprintf(out, "%c%s", i == 0 ? ' ' : ',', operation_label(operation->dependencies[i]));
+        if (operation->dependency_count == 0)
+            fprintf(out, " -");
+        print_effect(printer, operation);
+        break;
     case BEGIN:
         print_stream(printer, operation->stream);
         fprintf(out, " %s", modes[operation->value]);
@@ -302,7 +311,8 @@ static void print_verb(const struct printer *printer, const struct operation *op
 static void print_device(struct printer *printer, int index) {
     const struct operation *operation = &printer->program->operations[index];
     const int wanted = operation_device(printer->program, operation);
-    if ((operation->verb != KERNEL && operation->verb != COPY_PEER) ||
+    if ((operation->verb != KERNEL && operation->verb != COPY_PEER &&
+         operation->verb != ADD_KERNEL) ||
         printer->current[operation->thread] == wanted)
         return;
     printer->current[operation->thread] = wanted;

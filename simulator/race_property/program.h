@@ -13,12 +13,13 @@
 
 #define CELLS      16 // of each buffer at most
 #define STEPS_MAX  3
+#define DEPENDENCIES_MAX 6
 #define BUFFERS_MAX 24
 #define BLOCKS_MAX  16
 #define STREAMS_MAX 12
 #define EVENTS_MAX  6
-#define GRAPHS_MAX  4
-#define EXECS_MAX   6
+#define GRAPHS_MAX  5
+#define EXECS_MAX   8
 #define TOKENS_MAX  24
 #define OPERATIONS_MAX 126
 #define DEVICES    2
@@ -101,6 +102,8 @@ struct step {
     X(GIVE, "give")                        \
     X(WRITE_VALUE, "writevalue")           \
     X(VALUE_POLL, "valuepoll")             \
+    X(GRAPH_CREATE, "graphcreate")         \
+    X(ADD_KERNEL, "addkernel")             \
     X(BEGIN, "begin")                      \
     X(END, "end")                          \
     X(INSTANTIATE, "instantiate")          \
@@ -127,6 +130,8 @@ struct operation {
     bool guard_success;
     int step_count;
     struct step steps[STEPS_MAX];
+    int dependency_count; // of a node: the operations that added what it comes after
+    int dependencies[DEPENDENCIES_MAX];
     // Left out: while shrinking, or as the edge that is removed. Others keep their index, and the
     // label that comes from it.
     bool dropped;

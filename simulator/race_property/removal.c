@@ -27,14 +27,22 @@ int removals_list(const struct program *program, struct removal removals[REMOVAL
         if (operation->dropped)
             continue;
         if (is_edge(operation))
-            removals[count++] = (struct removal){REMOVE_CALL, i};
+            removals[count++] = (struct removal){REMOVE_CALL, i, NONE};
         else if (is_dependent_work(operation))
-            removals[count++] = (struct removal){REMOVE_CONDITION, i};
+            removals[count++] = (struct removal){REMOVE_CONDITION, i, NONE};
+        for (int k = 0; k < operation->dependency_count; ++k)
+            removals[count++] = (struct removal){REMOVE_DEPENDENCY, i, k};
     }
     for (int i = 0; i < program->stream_count; ++i)
         if (program->streams[i].kind == BLOCKING)
-            removals[count++] = (struct removal){REMOVE_BARRIER, i};
+            removals[count++] = (struct removal){REMOVE_BARRIER, i, NONE};
     return count;
+}
+
+static void dependency_drop(struct operation *operation, int index) {
+    --operation->dependency_count;
+    for (int i = index; i < operation->dependency_count; ++i)
+        operation->dependencies[i] = operation->dependencies[i + 1];
 }
 
 void removal_apply(struct program *program, const struct removal *removal) {
@@ -42,6 +50,10 @@ void removal_apply(struct program *program, const struct removal *removal) {
     case REMOVE_CALL: program->operations[removal->index].dropped = true; break;
     case REMOVE_BARRIER: program->streams[removal->index].kind = NON_BLOCKING; break;
     case REMOVE_CONDITION: program->operations[removal->index].guard = NONE; break;
+    case REMOVE_DEPENDENCY:
+        dependency_drop(&program->operations[removal->index], removal->dependency);
+        break;
+    case REMOVAL_KIND_COUNT: break;
     }
 }
 
@@ -58,6 +70,11 @@ const char *removal_text(const struct program *program, const struct removal *re
     case REMOVE_CONDITION:
         snprintf(text, sizeof text, "the condition of %s", operation_label(removal->index));
         break;
+    case REMOVE_DEPENDENCY:
+        snprintf(text, sizeof text, "dependency %d of node %s", removal->dependency,
+                 operation_label(removal->index));
+        break;
+    case REMOVAL_KIND_COUNT: break;
     }
     return text;
 }
