@@ -3,6 +3,7 @@
 #include "simulator/capture.h"
 
 #include "simulator/graph_memory.h"
+#include "simulator/pool.h"
 #include "simulator/plant.h"
 #include "simulator/race_log.h"
 #include "simulator/reading.h"
@@ -113,12 +114,17 @@ cudaError_t sim__capture_alloc(struct sim__stream *stream, int device, uint64_t 
     return error;
 }
 
+static bool is_of_graph(const void *pointer) {
+    const struct sim__block *block = sim__block_at(pointer);
+    return block != NULL && block->graph != NULL;
+}
+
 cudaError_t sim__capture_free(struct sim__stream *stream, void *pointer) {
     struct sim__capture_part *part;
     struct sim__node *node;
     cudaError_t error = part_for_work(stream, cudaGraphNodeTypeMemFree, &part);
     if (error != cudaSuccess)
-        return error;
+        return is_of_graph(pointer) ? error : cudaErrorInvalidValue;
     error = sim__graph_memory_free(part->capture->graph, part->set.nodes, part->set.data,
                                    part->set.count, (uint64_t)(uintptr_t)pointer, stream, &node);
     if (error == cudaSuccess)
