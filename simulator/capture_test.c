@@ -520,7 +520,7 @@ static void a_new_event_is_not_captured(void) {
 }
 
 static void memory_becomes_nodes(void) {
-    void *first, *second, *eager;
+    void *first, *second, *eager, *other;
     cudaGraph_t graph;
     start();
     BASE_CHECK_EQ(cudaMallocAsync(&eager, 64, t), cudaSuccess);
@@ -533,13 +533,14 @@ static void memory_becomes_nodes(void) {
     BASE_CHECK_EQ(cudaMallocAsync(NULL, 64, s), cudaErrorInvalidValue);
     graph = end(s);
     graph_is(graph, "A K0 X1");
-    destroy(graph);
 
     begin(s);
     BASE_CHECK_EQ(cudaFreeAsync(eager, s), cudaErrorInvalidValue); // no graph's
     status_is(s, cudaStreamCaptureStatusInvalidated);
-    BASE_CHECK_EQ(cudaMallocAsync(&first, 64, s), cudaErrorStreamCaptureInvalidated);
-    BASE_CHECK_EQ(cudaFreeAsync(eager, s), cudaErrorStreamCaptureInvalidated);
+    BASE_CHECK_EQ(cudaMallocAsync(&other, 64, s), cudaErrorStreamCaptureInvalidated);
+    BASE_CHECK_EQ(cudaFreeAsync(eager, s), cudaErrorInvalidValue); // as ever
+    BASE_CHECK_EQ(cudaFreeAsync(first, s), cudaErrorStreamCaptureInvalidated);
+    destroy(graph);
     end_fails(s, cudaErrorStreamCaptureInvalidated);
     BASE_CHECK_EQ(sim_reading("eager-free", "harmless"), BASE_OK);
     begin(s);
