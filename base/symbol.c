@@ -77,72 +77,124 @@ static void function_name(const char *name, char *text) {
     free(readable);
 }
 
-static void find_function(Dwfl_Module *module, Dwarf_Addr address, char *text) {
-    Dwarf_Addr bias;
-    Dwarf_Die *unit = dwfl_module_addrdie(module, address, &bias);
-    Dwarf_Die *scopes = NULL;
-    const int count = unit == NULL ? 0 : dwarf_getscopes(unit, address - bias, &scopes);
-    for (int i = 0; i < count && text[0] == '\0'; ++i) {
-        const int tag = dwarf_tag(&scopes[i]);
-        if (tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine)
-            copy(text, dwarf_diename(&scopes[i]));
-    }
-    free(scopes);
-    const char *name = text[0] == '\0' ? dwfl_module_addrname(module, address) : NULL;
-    if (name != NULL)
-        function_name(name, text);
+// Without the folder that the unit was compiled in.
+static void file_name(const char *file, const char *folder, char *text) {
+    const size_t length = folder == NULL ? 0 : strlen(folder);
+    if (length > 0 && strncmp(file, folder, length) == 0 && file[length] == '/')
+        file += length + 1;
+    if (strncmp(file, "./", 2) == 0)
+        file += 2;
+    copy(text, file);
 }
 
 static void find_line(Dwfl_Module *module, Dwarf_Addr address, struct base_symbol *symbol) {
     Dwfl_Line *line = dwfl_module_getsrc(module, address);
     const char *file =
         line == NULL ? NULL : dwfl_lineinfo(line, NULL, &symbol->line, NULL, NULL, NULL);
-    if (file == NULL)
-        return;
-    const char *folder = dwfl_line_comp_dir(line);
-    const size_t length = folder == NULL ? 0 : strlen(folder);
-    if (length > 0 && strncmp(file, folder, length) == 0 && file[length] == '/')
-        file += length + 1;
-    copy(symbol->file, file);
+    if (file != NULL)
+        file_name(file, dwfl_line_comp_dir(line), symbol->file);
 }
 
-static bool find_by_libdw(Dwarf_Addr address, struct base_symbol *symbol) {
+// Where the inlined function CALLED stands in the one that it is inlined into.
+static void find_call_line(Dwarf_Die *unit, Dwarf_Die *called, struct base_symbol *symbol) {
+    Dwarf_Attribute attribute;
+    Dwarf_Word file, line;
+    Dwarf_Files *files;
+    const char *folder = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attribute));
+    if (dwarf_formudata(dwarf_attr(called, DW_AT_call_file, &attribute), &file) != 0 ||
+        dwarf_formudata(dwarf_attr(called, DW_AT_call_line, &attribute), &line) != 0 ||
+        dwarf_getsrcfiles(unit, &files, NULL) != 0)
+        return;
+    const char *name = dwarf_filesrc(files, file, NULL, NULL);
+    if (name == NULL)
+        return;
+    file_name(name, folder, symbol->file);
+    symbol->line = (int)line;
+}
+
+// The scopes that hold ADDRESS, from the inside out; to be freed.
+static int find_scopes(Dwarf_Die *unit, Dwarf_Addr address, Dwarf_Die **scopes) {
+    Dwarf_Die *innermost = NULL;
+    *scopes = NULL;
+    if (unit == NULL || dwarf_getscopes(unit, address, &innermost) <= 0)
+        return 0;
+    const int count = dwarf_getscopes_die(&innermost[0], scopes);
+    free(innermost);
+    return count;
+}
+
+// Functions by debug information: returns how many of SYMBOLS are filled; the first has its line.
+static size_t find_functions(Dwfl_Module *module, Dwarf_Addr address, struct base_symbol *symbols,
+                             size_t count_max) {
+    Dwarf_Addr bias = 0;
+    Dwarf_Die *unit = dwfl_module_addrdie(module, address, &bias), *scopes;
+    const int scope_count = find_scopes(unit, address - bias, &scopes);
+    size_t count = 0;
+    for (int i = 0; i < scope_count && count < count_max; ++i) {
+        const int tag = dwarf_tag(&scopes[i]);
+        if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
+            continue;
+        copy(symbols[count++].function, dwarf_diename(&scopes[i]));
+        if (tag == DW_TAG_subprogram)
+            break;
+        if (count < count_max)
+            find_call_line(unit, &scopes[i], &symbols[count]);
+    }
+    free(scopes);
+    return count;
+}
+
+static size_t find_by_libdw(Dwarf_Addr address, struct base_symbol *symbols, size_t count_max) {
     Dwarf_Addr bias = 0;
     Dwfl_Module *module = module_at(address);
     const char *path = NULL;
     if (module == NULL)
-        return false;
+        return 0;
     const char *name = dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, &path, NULL);
     if (dwfl_module_getelf(module, &bias) == NULL)
-        return false;
-    copy(symbol->module, path != NULL ? path : name);
-    symbol->offset = address - bias;
-    find_function(module, address, symbol->function);
-    find_line(module, address, symbol);
-    return true;
+        return 0;
+    find_line(module, address, &symbols[0]);
+    size_t count = find_functions(module, address, symbols, count_max);
+    if (count == 0) {
+        const char *function = dwfl_module_addrname(module, address);
+        if (function != NULL)
+            function_name(function, symbols[0].function);
+        count = 1;
+    }
+    for (size_t i = 0; i < count; ++i) {
+        copy(symbols[i].module, path != NULL ? path : name);
+        symbols[i].offset = address - bias;
+    }
+    return count;
 }
 
-static bool find_by_linker(const void *address, struct base_symbol *symbol) {
+static size_t find_by_linker(const void *address, struct base_symbol *symbol) {
     Dl_info info;
     if (dladdr(address, &info) == 0 || info.dli_fname == NULL)
-        return false;
+        return 0;
     copy(symbol->module, info.dli_fname);
     symbol->offset = (uint64_t)((uintptr_t)address - (uintptr_t)info.dli_fbase);
     if (info.dli_sname != NULL)
         function_name(info.dli_sname, symbol->function);
-    return true;
+    return 1;
 }
 
-bool base_symbol_find(const void *address, struct base_symbol *symbol) {
-    *symbol = (struct base_symbol){.line = 0};
-    if (address == NULL)
-        return false;
+size_t base_symbol_frames(const void *address, struct base_symbol *symbols, size_t count_max) {
+    memset(symbols, 0, count_max * sizeof *symbols);
+    if (address == NULL || count_max == 0)
+        return 0;
     // The call ends where it returns to, which may be another line's already.
     const char *call = (const char *)address - 1;
     (void)pthread_mutex_lock(&lock);
-    const bool found = find_by_libdw((uintptr_t)call, symbol) || find_by_linker(call, symbol);
+    size_t count = find_by_libdw((uintptr_t)call, symbols, count_max);
+    if (count == 0)
+        count = find_by_linker(call, symbols);
     (void)pthread_mutex_unlock(&lock);
-    return found;
+    return count;
+}
+
+bool base_symbol_find(const void *address, struct base_symbol *symbol) {
+    return base_symbol_frames(address, symbol, 1) > 0;
 }
 
 // TEXT gets "FUNCTION (PLACE)" or "PLACE".

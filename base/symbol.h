@@ -19,19 +19,23 @@
 #define BASE_SYMBOL_TEXT 256
 
 struct base_symbol {
-    char function[BASE_SYMBOL_TEXT]; // the innermost one, inlined ones too; "" if not known
+    char function[BASE_SYMBOL_TEXT]; // "" if not known
     char file[BASE_SYMBOL_TEXT];     // as the compiler was given it; "" if not known
     int line;                        // 0 if not known
-    char module[BASE_SYMBOL_TEXT]; // path of the program or library; "" if the address is no code's
-    uint64_t offset;               // in that one
+    char module[BASE_SYMBOL_TEXT];   // path of the program or library; "" if the address is no code's
+    uint64_t offset;                 // in that one
 };
 
-// What ADDRESS, to which a call returns, belongs to: that call. False if it is no code's.
+// The call that returns to ADDRESS: the innermost function, inlined ones too. False if the address
+// is no code's.
 bool base_symbol_find(const void *address, struct base_symbol *symbol);
+// The same with what that function is inlined into, from the inside out, at most COUNT_MAX. Returns
+// how many.
+size_t base_symbol_frames(const void *address, struct base_symbol *symbols, size_t count_max);
 
-// The same as text; "0x7f..." if it is no code's. Returns TEXT, which has BASE_SYMBOL_TEXT bytes.
+// The innermost one as text; "0x7f..." if it is no code's. Returns TEXT, which has BASE_SYMBOL_TEXT
+// bytes.
 const char *base_symbol_text(const void *address, char *text);
-// Of what base_symbol_find found.
 const char *base_symbol_format(const struct base_symbol *symbol, char *text);
 
 #endif

@@ -49,6 +49,31 @@ static void an_inlined_call_has_the_inlined_function(void) {
     base_check_context(NULL);
 }
 
+static inline __attribute__((always_inline)) const void *inlined_caller(int *middle_line) {
+    *middle_line = __LINE__ + 1;
+    const void *address = inlined_function();
+    return address;
+}
+
+static void frames_are_what_it_is_inlined_into(void) {
+    struct base_symbol frames[4];
+    int middle_line;
+    const int outer_line = __LINE__ + 1;
+    const void *address = inlined_caller(&middle_line);
+    BASE_CHECK_EQ(base_symbol_frames(address, frames, 4), 3);
+    const char *const functions[] = {"inlined_function", "inlined_caller", __func__};
+    const int lines[] = {line, middle_line, outer_line};
+    for (int i = 0; i < 3; ++i) {
+        base_check_context("%d: %s (%s:%d)", i, frames[i].function, frames[i].file, frames[i].line);
+        BASE_CHECK(strcmp(frames[i].function, functions[i]) == 0);
+        BASE_CHECK(strcmp(frames[i].file, file_name) == 0);
+        BASE_CHECK_EQ(frames[i].line, lines[i]);
+    }
+    base_check_context(NULL);
+    BASE_CHECK_EQ(base_symbol_frames(address, frames, 2), 2);
+    BASE_CHECK_EQ(base_symbol_frames(named_function(), frames, 4), 1);
+}
+
 static void text_is_function_file_and_line(void) {
     char text[BASE_SYMBOL_TEXT], expected[BASE_SYMBOL_TEXT];
     const void *address = named_function();
@@ -119,6 +144,7 @@ int main(void) {
     no_code_is_a_number();
     a_call_has_its_function_file_and_line();
     an_inlined_call_has_the_inlined_function();
+    frames_are_what_it_is_inlined_into();
     text_is_function_file_and_line();
     without_debug_information_there_are_name_and_place();
     a_library_has_its_name();

@@ -287,8 +287,6 @@ def point_of(start, end, bend, share):
 def memory_words(race):
     """Which bytes, of what."""
     size = style.format_bytes(race.size, chosen=True)
-    if race.rows > 1:
-        size = f"{race.rows} pieces of {size}, {style.format_bytes(race.pitch, chosen=True)} apart"
     if race.allocation is None:
         return f"{size} at {race.start:#x}"
     first = race.start - race.allocation_start

@@ -101,8 +101,6 @@ class Race:
     second: Side
     start: int
     size: int
-    rows: int
-    pitch: int
     allocation: Doing  # None: not known
     allocation_start: int
     allocation_size: int
@@ -221,8 +219,6 @@ def read_race(item):
         second=read_side(item, "second"),
         start=item.get("start").number(),
         size=item.get("size").number(),
-        rows=optional_number(item, "rows"),
-        pitch=optional_number(item, "pitch"),
         allocation=read_doing(item, "allocation"),
         allocation_start=allocation.get("start").number() if allocation else 0,
         allocation_size=allocation.get("size").number() if allocation else 0,

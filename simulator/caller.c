@@ -9,6 +9,7 @@
 
 // Callers of the place of the call, and theirs, that are told as well.
 #define CALLERS_SHOWN 2
+#define FRAMES_MAX 16
 
 // Whether a function of that name is the simulator's: a call that it answers, or what is below.
 static bool is_own(const char *name) {
@@ -20,23 +21,50 @@ static bool is_own(const char *name) {
     return strncmp(name, "cu", 2) == 0 && behind[0] >= 'A' && behind[0] <= 'Z';
 }
 
+static bool is_header(const char *file) {
+    const char *ending = strrchr(file, '.');
+    return ending != NULL && (ending[1] == 'h' || strcmp(ending, ".cuh") == 0);
+}
+
+// The first frame that is the program's; of wrappers in headers, who calls them.
+static size_t frame_first(const struct base_symbol *frames, size_t count) {
+    size_t first = 0;
+    while (first < count && is_own(frames[first].function))
+        ++first;
+    size_t source = first;
+    while (source < count && is_header(frames[source].file))
+        ++source;
+    return source < count && frames[source].line > 0 ? source : first;
+}
+
+static bool has_enough(const struct base_symbol *frames, size_t count) {
+    return frame_first(frames, count) + CALLERS_SHOWN < count ||
+           (count > 0 && strcmp(frames[count - 1].function, "main") == 0);
+}
+
+// From the inside out, inlined ones too, as far as they are told: libraries take their time.
+static size_t frames_find(const void *const callers[SIM__CALLERS],
+                          struct base_symbol frames[FRAMES_MAX]) {
+    size_t count = 0;
+    for (int i = 0; i < SIM__CALLERS && callers[i] != NULL && !has_enough(frames, count); ++i)
+        count += base_symbol_frames(callers[i], frames + count, FRAMES_MAX - count);
+    return count;
+}
+
 const char *sim__callers_text(const void *const callers[SIM__CALLERS], char *text, size_t size) {
-    bool has_place = false;
+    struct base_symbol frames[FRAMES_MAX];
+    char place[BASE_SYMBOL_TEXT];
+    const size_t count = frames_find(callers, frames);
+    const size_t first = frame_first(frames, count);
     size_t length = 0;
-    int shown = 0;
     text[0] = '\0';
-    for (int i = 0; i < SIM__CALLERS && callers[i] != NULL && shown <= CALLERS_SHOWN; ++i) {
-        struct base_symbol symbol;
-        char place[BASE_SYMBOL_TEXT];
-        if (!base_symbol_find(callers[i], &symbol) || (!has_place && is_own(symbol.function)) ||
-            (has_place && symbol.line == 0))
-            continue;
+    for (size_t i = first; i < count && i <= first + CALLERS_SHOWN; ++i) {
+        if (i > first && frames[i].line == 0)
+            break;
         const int added =
-            snprintf(text + length, size - length, "%s%s", has_place ? ", called by " : "",
-                     base_symbol_format(&symbol, place));
-        has_place = true;
-        ++shown;
-        if (strcmp(symbol.function, "main") == 0 || added < 0 || (size_t)added >= size - length)
+            snprintf(text + length, size - length, "%s%s", i > first ? SIM__CALLED_BY : "",
+                     base_symbol_format(&frames[i], place));
+        if (added < 0 || (size_t)added >= size - length || strcmp(frames[i].function, "main") == 0)
             break;
         length += (size_t)added;
     }

@@ -379,14 +379,15 @@ static const struct sim__order_point *event_point(const struct sim__event *event
 }
 
 void sim__order__wait(struct sim__stream *stream, const struct sim__event *event) {
+    const struct sim__position nothing = {NULL, 0};
+    if (sim__race_is_on())
+        sim__race_log_wait(stream, event->slot.handle, event->recorded ? event->position : nothing);
     if (!event->recorded)
         return;
     struct sim__column *column = gather(stream);
     const struct sim__order_point *point = event_point(event);
     if (point != NULL)
         join_new(&column->clock, point);
-    if (sim__race_is_on())
-        sim__race_log_wait(stream, event->slot.handle, event->position);
 }
 
 void sim__order__launch(struct sim__stream *stream, const struct sim__exec *exec) {

@@ -258,10 +258,6 @@ static void memory_write(FILE *file, const struct sim__race_found *found) {
     const struct sim__race_allocation *memory = sim__race_log_allocation(found->start);
     number_value(file, "start", found->start);
     number_value(file, "size", found->size);
-    if (found->rows > 1) {
-        number_value(file, "rows", found->rows);
-        number_value(file, "pitch", found->pitch);
-    }
     if (memory == NULL)
         return;
     fprintf(file, ",\"allocation\":{\"start\":%" PRIu64 ",\"size\":%" PRIu64, memory->start,

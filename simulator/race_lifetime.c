@@ -162,7 +162,9 @@ void sim__race_missing_free(struct sim__text *missing, struct sim__text *mend,
     }
     char call[NOUN_TEXT];
     (void)sim__race_origin_what(end->origin, call, sizeof call);
-    if (free_is_first && (is_host(end) || found->known >= end->sequence)) {
+    const bool is_behind =
+        end->stream == found->second.stream || found->known >= end->sequence || is_host(end);
+    if (free_is_first && is_behind) {
         sim__text_add(missing, "%s comes after %s", use, call);
         sim__race_words_site(missing, end->origin);
         sim__text_add(mend, "free the memory behind its last use");
@@ -211,18 +213,26 @@ void sim__race_missing_alloc(struct sim__text *missing, struct sim__text *mend,
 void sim__race_missing_memory(struct sim__text *missing, struct sim__text *mend,
                               const struct sim__race_story *story) {
     const struct sim__race_found *found = story->found;
-    const struct sim__race_allocation *gone = sim__race_log_allocation(found->start);
+    const struct sim__race_allocation *memory = sim__race_log_allocation(found->start);
+    const struct sim__race_allocation *before = sim__race_log_allocation(found->start - 1);
     char call[NOUN_TEXT];
-    if (gone != NULL && gone->freed_origin != 0) {
+    if (memory != NULL && memory->freed_origin != 0) {
         sim__text_add(missing, "the memory was given up by %s",
-                      sim__race_origin_what(gone->freed_origin, call, sizeof call));
-        sim__race_words_site(missing, gone->freed_origin);
+                      sim__race_origin_what(memory->freed_origin, call, sizeof call));
+        sim__race_words_site(missing, memory->freed_origin);
         sim__text_add(mend, "give it up behind its last use");
-    } else if (gone != NULL) {
-        sim__text_add(missing, "the memory ends before the access does");
+    } else if (memory != NULL) {
+        sim__text_add(missing, "the device has no right to access this memory");
+        sim__text_add(mend, "grant it (cudaDeviceEnablePeerAccess, cudaMemPoolSetAccess, "
+                            "cuMemSetAccess)");
+    } else if (before != NULL && before->freed_origin == 0) {
+        sim__text_add(missing, "the memory of %s",
+                      sim__race_origin_what(before->origin, call, sizeof call));
+        sim__race_words_site(missing, before->origin);
+        sim__text_add(missing, " ends before these bytes");
         sim__text_add(mend, "allocate more, or touch less");
     } else {
-        sim__text_add(missing, "no memory was ever there");
+        sim__text_add(missing, "no memory is known there");
         sim__text_add(mend, "pass an address that a call gave");
     }
 }

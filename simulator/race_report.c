@@ -63,13 +63,16 @@ static void hooks_resume(const struct base_thread_hooks *hooks) {
         __atomic_store_n(&base__thread_hooks, hooks, __ATOMIC_RELAXED);
 }
 
+// What is written is flushed at once, so that a forked child has nothing of it left to write.
 static enum base_status file_begin(const char *path) {
     const struct base_thread_hooks *hooks = hooks_suspend();
     const enum base_status status = base_file_create(&file, path);
     hooks_resume(hooks);
     file_is_open = status == BASE_OK;
-    if (file_is_open)
+    if (file_is_open) {
         sim__race_json_head(file.stream);
+        fflush(file.stream);
+    }
     return status;
 }
 
@@ -86,7 +89,6 @@ static void file_end(void) {
     hooks_resume(hooks);
 }
 
-// Flushed, so that a child that is forked has nothing of it left to write.
 static void file_add(const struct sim__race_found *found, const struct sim_race_report *report,
                      uint64_t number) {
     if (!file_is_open || owner != getpid())
@@ -289,6 +291,15 @@ static void at_exit(void) {
         sim_race_stop();
 }
 
+// Behind base/file's own, so that it runs before that one: that is there with the first file.
+static void at_exit_install(void) {
+    static bool is_installed, is_behind_files;
+    if (!is_installed || (file_is_open && !is_behind_files))
+        BASE_CHECK_EQ(atexit(at_exit), 0);
+    is_installed = true;
+    is_behind_files |= file_is_open;
+}
+
 enum base_status sim__race_report_start(const struct sim_race_options *new_options) {
     if ((new_options->rules >> SIM_RACE_RULE_COUNT) != 0)
         return base_status_set(BASE_INVALID_VALUE,
@@ -305,10 +316,7 @@ enum base_status sim__race_report_start(const struct sim_race_options *new_optio
     options = *new_options;
     options.report_path = NULL; // the caller's
     is_started = true;
-    static bool is_installed;
-    if (!is_installed)
-        BASE_CHECK_EQ(atexit(at_exit), 0); // behind base/file's, so that it runs before that one
-    is_installed = true;
+    at_exit_install();
     return BASE_OK;
 }
 

@@ -34,7 +34,7 @@ struct sim__race_found {
     enum sim_race_rule rule;
     const char *kind; // of struct sim_race_report; NULL: what the rule and the modes say
     struct sim__race_side first, second; // in submission order
-    uint64_t start, size, rows, pitch;   // the bytes in question: rows 0 or 1: one piece
+    uint64_t start, size;                // the bytes in question, of several pieces the first
     uint64_t allocation_start;           // of the memory, 0 if there is none
     uint64_t block;                      // that the report is about (reuse: the one that is reused)
     // Up to which operation of the first one's stream the second one does come after.

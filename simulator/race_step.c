@@ -124,7 +124,6 @@ static void pair_tell(const struct sim__race_step *step, const struct found *fou
         .second = side_of(&step->key, pair->mode, pair->block),
         .start = pair->range.start,
         .size = pair->range.size,
-        .rows = 1,
         .allocation_start = found->allocation,
         .block = pair->about_block,
         .inside = in_launch ? step->exec : NULL,
@@ -159,8 +158,6 @@ void sim__race_alone(const struct sim__race_key *key, enum sim_race_rule rule, c
         .first = side_of(key, mode, block),
         .start = rows->start,
         .size = rows->size,
-        .rows = rows->rows,
-        .pitch = rows->pitch,
         .allocation_start = life == NULL ? 0 : life->range.start,
         .block = rule == SIM_RACE_UNINITIALISED ? block : 0,
     };

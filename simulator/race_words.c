@@ -3,6 +3,7 @@
 #include "simulator/race_words.h"
 
 #include "base/size.h"
+#include "simulator/call.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,11 +13,16 @@
 
 // --- Words for single things ---
 
-// " at train.c:31", or nothing.
+// " at upload (train.c:31)": without who called that.
+static void site_add(struct sim__text *text, const char *site) {
+    const char *behind = strstr(site, SIM__CALLED_BY);
+    if (site[0] != '\0')
+        sim__text_add(text, " at %.*s", behind == NULL ? SITE_TEXT : (int)(behind - site), site);
+}
+
 void sim__race_words_site(struct sim__text *text, uint32_t origin) {
     char site[SITE_TEXT];
-    if (sim__race_origin_site(origin, site, sizeof site)[0] != '\0')
-        sim__text_add(text, " at %s", site);
+    site_add(text, sim__race_origin_site(origin, site, sizeof site));
 }
 
 const char *sim__race_words_stream(uint64_t number, char *text) {
@@ -56,8 +62,7 @@ static void headline(struct sim__text *text, const struct sim__race_found *found
         if (sides[i]->what[0] == '\0')
             continue;
         sim__text_add(text, "%s%s", is_one ? " and " : "", sides[i]->what);
-        if (site[0] != '\0')
-            sim__text_add(text, " at %s", site);
+        site_add(text, site);
         is_one = true;
     }
     sim__text_add(text, ": %s\n", texts[found->rule]);
@@ -81,8 +86,7 @@ static void node_add(struct sim__text *text, const struct sim__race_side *side,
     if (operation->node[0] != '\0')
         sim__text_add(text, ", \"%s\"", operation->node);
     sim__text_add(text, "\n           launched");
-    if (operation->site[0] != '\0')
-        sim__text_add(text, " at %s", operation->site);
+    site_add(text, operation->site);
 }
 
 static void side_line(struct sim__text *text, const char *which, const struct sim__race_side *side,
@@ -92,8 +96,7 @@ static void side_line(struct sim__text *text, const char *which, const struct si
     if (!sim__race_is_side(side))
         return;
     sim__text_add(text, "  %-8s %s", which, operation->what);
-    if (site[0] != '\0')
-        sim__text_add(text, " at %s", site);
+    site_add(text, site);
     if (is_node)
         node_add(text, side, operation);
     if (side->stream != 0) {
@@ -104,6 +107,9 @@ static void side_line(struct sim__text *text, const char *which, const struct si
         sim__text_add(text, ", \"%s\"", operation->label);
     if (operation->thread > 1)
         sim__text_add(text, ", by thread %d", operation->thread);
+    const char *callers = strstr(operation->site, SIM__CALLED_BY);
+    if (callers != NULL)
+        sim__text_add(text, "\n           %s", callers + strlen(", "));
     sim__text_add(text, "\n");
 }
 
@@ -130,18 +136,10 @@ static void deeds_add(struct sim__text *text, const struct sim__race_found *foun
         sim__text_add(text, "; the access %s", first != NULL ? first : second);
 }
 
-static void pieces_add(struct sim__text *text, const struct sim__race_found *found) {
-    if (found->rows > 1)
-        sim__text_add(text,
-                      "%" PRIu64 " pieces of %" PRIu64 " bytes, %" PRIu64 " apart, the first: ",
-                      found->rows, found->size, found->pitch);
-}
-
 static void bytes_line(struct sim__text *text, const struct sim__race_found *found) {
     char size[BASE_SIZE_TEXT], call[SIM__RACE_NOUN_TEXT];
     const struct sim__race_allocation *memory = sim__race_log_allocation(found->start);
     sim__text_add(text, "  bytes    ");
-    pieces_add(text, found);
     if (memory != NULL) {
         const uint64_t first = found->start - memory->start;
         sim__text_add(text, "%" PRIu64 " to %" PRIu64 " of the %s at 0x%" PRIx64, first,

@@ -21,7 +21,7 @@ void sim__race_words_missing(struct sim__text *missing, struct sim__text *mend,
 
 // --- Between the two ---
 
-// " at train.c:31", or nothing.
+// " at train.c:31", " at upload (train.c:31)", or nothing: without who called that.
 void sim__race_words_site(struct sim__text *text, uint32_t origin);
 // "stream 5", "the legacy stream", "the host". TEXT has SIM__RACE_NOUN_TEXT bytes, and is returned.
 const char *sim__race_words_stream(uint64_t number, char *text);

@@ -1,0 +1,182 @@
+// The observer runs within the allocator's calls, in the thread of the caller and under a lock of
+// the allocator; what it tells the checker carries the place that the program called from. Lock
+// order: the allocator's, then blocks_lock; the simulator's lock is taken under neither but the
+// allocator's.
+#include "workload/race_blocks.h"
+
+#include "base/address_map.h"
+#include "base/thread.h"
+#include "simulator/sim_race.h"
+
+#include <stdlib.h>
+
+struct race_blocks {
+    struct allocator base;
+    struct allocator *inner;
+    struct allocator_observer observer; // the program's
+    struct base_mutex blocks_lock;
+    struct base_address_map blocks; // from address to the checker's number; guarded by blocks_lock
+};
+
+static struct race_blocks *blocks_of(struct allocator *allocator) {
+    return (struct race_blocks *)allocator;
+}
+
+// --- What the checker is told ---
+
+static uint64_t number_at(struct race_blocks *blocks, const void *address) {
+    uint64_t number = 0;
+    base_mutex_lock(&blocks->blocks_lock);
+    (void)base_address_map_get(&blocks->blocks, (uintptr_t)address, &number);
+    base_mutex_unlock(&blocks->blocks_lock);
+    return number;
+}
+
+uint64_t workload_race_blocks_number(struct allocator *allocator, const void *pointer) {
+    return number_at(blocks_of(allocator), pointer);
+}
+
+// Without memory for it the checker does not learn of the block's uses and end.
+static void block_take(struct race_blocks *blocks, const struct allocator_event *event) {
+    const uint64_t number = sim_block_take(event->address, event->block_size, event->stream, NULL);
+    if (number == 0) // it does not check
+        return;
+    base_mutex_lock(&blocks->blocks_lock);
+    (void)!base_address_map_set(&blocks->blocks, (uintptr_t)event->address, number);
+    base_mutex_unlock(&blocks->blocks_lock);
+}
+
+static void block_give(struct race_blocks *blocks, const struct allocator_event *event) {
+    uint64_t number = 0;
+    base_mutex_lock(&blocks->blocks_lock);
+    (void)base_address_map_remove(&blocks->blocks, (uintptr_t)event->address, &number);
+    base_mutex_unlock(&blocks->blocks_lock);
+    sim_block_give(number);
+}
+
+static void observe(void *context, const struct allocator_event *event) {
+    struct race_blocks *blocks = context;
+    if (event->action == ALLOCATOR_ALLOC)
+        block_take(blocks, event);
+    else if (event->action == ALLOCATOR_FREE_REQUESTED)
+        block_give(blocks, event);
+    if (blocks->observer.event != NULL)
+        blocks->observer.event(blocks->observer.context, event);
+}
+
+// --- The interface ---
+
+// Whoever called these is where their calls come from.
+static enum base_status race_blocks_malloc(struct allocator *allocator, int device, size_t size,
+                                           cudaStream_t stream, void **pointer) {
+    sim_call_address(__builtin_return_address(0));
+    const enum base_status status =
+        allocator_malloc(blocks_of(allocator)->inner, device, size, stream, pointer);
+    sim_call_address(NULL);
+    return status;
+}
+
+static enum base_status race_blocks_free(struct allocator *allocator, void *pointer) {
+    sim_call_address(__builtin_return_address(0));
+    const enum base_status status = allocator_free(blocks_of(allocator)->inner, pointer);
+    sim_call_address(NULL);
+    return status;
+}
+
+static enum base_status race_blocks_record_stream(struct allocator *allocator, void *pointer,
+                                                  cudaStream_t stream) {
+    struct race_blocks *blocks = blocks_of(allocator);
+    sim_call_address(__builtin_return_address(0));
+    const enum base_status status = allocator_record_stream(blocks->inner, pointer, stream);
+    if (status == BASE_OK)
+        sim_block_use(number_at(blocks, pointer), stream);
+    sim_call_address(NULL);
+    return status;
+}
+
+static enum base_status race_blocks_empty_cache(struct allocator *allocator) {
+    sim_call_address(__builtin_return_address(0));
+    const enum base_status status = allocator_empty_cache(blocks_of(allocator)->inner);
+    sim_call_address(NULL);
+    return status;
+}
+
+static enum base_status race_blocks_base_allocation(struct allocator *allocator,
+                                                    const void *pointer, void **base,
+                                                    size_t *size) {
+    return allocator_base_allocation(blocks_of(allocator)->inner, pointer, base, size);
+}
+
+static enum base_status race_blocks_largest_block(struct allocator *allocator, int device,
+                                                  size_t *size) {
+    return allocator_largest_block(blocks_of(allocator)->inner, device, size);
+}
+
+static enum base_status race_blocks_stats(struct allocator *allocator, int device,
+                                          struct allocator_stats *stats) {
+    return allocator_stats(blocks_of(allocator)->inner, device, stats);
+}
+
+static enum base_status race_blocks_reset_peak_stats(struct allocator *allocator, int device) {
+    return allocator_reset_peak_stats(blocks_of(allocator)->inner, device);
+}
+
+static enum base_status race_blocks_reset_accumulated_stats(struct allocator *allocator,
+                                                            int device) {
+    return allocator_reset_accumulated_stats(blocks_of(allocator)->inner, device);
+}
+
+static enum base_status race_blocks_snapshot(struct allocator *allocator,
+                                             struct allocator_snapshot *snapshot) {
+    return allocator_snapshot(blocks_of(allocator)->inner, snapshot);
+}
+
+static enum base_status race_blocks_set_observer(struct allocator *allocator,
+                                                 const struct allocator_observer *observer) {
+    blocks_of(allocator)->observer =
+        observer != NULL ? *observer : (struct allocator_observer){NULL, NULL};
+    return BASE_OK;
+}
+
+static void race_blocks_destroy(struct allocator *allocator) {
+    struct race_blocks *blocks = blocks_of(allocator);
+    (void)!allocator_set_observer(blocks->inner, NULL);
+    base_address_map_deinit(&blocks->blocks);
+    base_mutex_deinit(&blocks->blocks_lock);
+    free(blocks);
+}
+
+static const struct allocator_operations operations = {
+    .name = "race_blocks",
+    .malloc = race_blocks_malloc,
+    .free = race_blocks_free,
+    .record_stream = race_blocks_record_stream,
+    .empty_cache = race_blocks_empty_cache,
+    .base_allocation = race_blocks_base_allocation,
+    .largest_block = race_blocks_largest_block,
+    .stats = race_blocks_stats,
+    .reset_peak_stats = race_blocks_reset_peak_stats,
+    .reset_accumulated_stats = race_blocks_reset_accumulated_stats,
+    .snapshot = race_blocks_snapshot,
+    .set_observer = race_blocks_set_observer,
+    .destroy = race_blocks_destroy,
+};
+
+enum base_status workload_race_blocks_create(struct allocator *inner,
+                                             struct allocator **allocator) {
+    struct race_blocks *blocks = calloc(1, sizeof *blocks);
+    if (blocks == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "no memory for the race checker's blocks");
+    blocks->base.operations = &operations;
+    blocks->inner = inner;
+    base_mutex_init(&blocks->blocks_lock);
+    const struct allocator_observer observer = {observe, blocks};
+    const enum base_status status = allocator_set_observer(inner, &observer);
+    if (status != BASE_OK) {
+        base_mutex_deinit(&blocks->blocks_lock);
+        free(blocks);
+        return status;
+    }
+    *allocator = &blocks->base;
+    return BASE_OK;
+}
