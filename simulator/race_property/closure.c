@@ -782,6 +782,9 @@ static void check_names(const struct operation *operation) {
             if (world.program->buffers[span->buffer].allocated &&
                 (!world.born[span->buffer] || world.dead[span->buffer]))
                 refuse("the buffer does not exist");
+            if (world.is_node[span->buffer] &&
+                (operation->stream == NONE || capture_of(operation->stream) == NULL))
+                refuse("a graph's memory outside of it");
             if (span->block != NONE && (!world.taken[span->block] || world.given[span->block]))
                 refuse("the block does not exist");
         }
@@ -837,20 +840,27 @@ bool closure_unordered(const struct judgement *judgement, int first, int second)
            !point_set_has(&judgement->points[first].before, second);
 }
 
-static void pair_add(enum pair_kind kind, struct place_in_program first,
-                     struct place_in_program second) {
+static void pair_add_kind(enum pair_kind kind, struct place_in_program first,
+                          struct place_in_program second, bool is_minor) {
     struct judgement *judgement = world.judgement;
-    const struct pair pair = {kind, first, second};
+    const struct pair pair = {kind, first, second, is_minor};
     for (int i = 0; i < judgement->pair_count; ++i)
-        if (pair_equal(&judgement->pairs[i], &pair))
+        if (pair_equal(&judgement->pairs[i], &pair)) {
+            judgement->pairs[i].is_minor = judgement->pairs[i].is_minor && is_minor;
             return;
+        }
     BASE_CHECK_LT(judgement->pair_count, PAIRS_MAX);
     judgement->pairs[judgement->pair_count++] = pair;
 }
 
-// How two points conflict in BUFFER: reuse tells most, two writes more than a read and a write.
-static enum pair_kind conflict_in(const struct point *a, const struct point *b, int buffer) {
-    enum pair_kind found = PAIR_KIND_COUNT;
+static void pair_add(enum pair_kind kind, struct place_in_program first,
+                     struct place_in_program second) {
+    pair_add_kind(kind, first, second, false);
+}
+
+// How two points conflict in BUFFER: a bit for each kind.
+static uint32_t conflicts_in(const struct point *a, const struct point *b, int buffer) {
+    uint32_t found = 0;
     for (int i = 0; i < a->access_count; ++i)
         for (int k = 0; k < b->access_count; ++k) {
             const struct access *one = &a->accesses[i], *other = &b->accesses[k];
@@ -859,15 +869,23 @@ static enum pair_kind conflict_in(const struct point *a, const struct point *b, 
                 continue;
             const bool reused = one->span.block != NONE && other->span.block != NONE &&
                                 one->span.block != other->span.block;
-            const enum pair_kind kind = reused ? PAIR_REUSE
-                                        : one->mode == READS || other->mode == READS
-                                            ? PAIR_READ_WRITE
-                                            : PAIR_WRITE_WRITE;
-            if (found == PAIR_KIND_COUNT || kind == PAIR_REUSE ||
-                (kind == PAIR_WRITE_WRITE && found == PAIR_READ_WRITE))
-                found = kind;
+            found |= 1u << (reused                                          ? PAIR_REUSE
+                            : one->mode == READS || other->mode == READS ? PAIR_READ_WRITE
+                                                                         : PAIR_WRITE_WRITE);
         }
     return found;
+}
+
+// Reuse tells most, two writes more than a read and a write.
+static void add_conflicts(const struct point *first, const struct point *second,
+                          uint32_t kinds) {
+    static const enum pair_kind ranked[] = {PAIR_REUSE, PAIR_WRITE_WRITE, PAIR_READ_WRITE};
+    bool is_minor = false;
+    for (int i = 0; i < 3; ++i)
+        if (kinds >> ranked[i] & 1) {
+            pair_add_kind(ranked[i], first->at, second->at, is_minor);
+            is_minor = true;
+        }
 }
 
 static void find_conflicts(void) {
@@ -877,11 +895,8 @@ static void find_conflicts(void) {
             const struct point *first = &judgement->points[i], *second = &judgement->points[k];
             if (first->access_count == 0 || second->access_count == 0 || ordered(i, k))
                 continue;
-            for (int buffer = 0; buffer < world.program->buffer_count; ++buffer) {
-                const enum pair_kind kind = conflict_in(first, second, buffer);
-                if (kind != PAIR_KIND_COUNT)
-                    pair_add(kind, first->at, second->at);
-            }
+            for (int buffer = 0; buffer < world.program->buffer_count; ++buffer)
+                add_conflicts(first, second, conflicts_in(first, second, buffer));
         }
 }
 

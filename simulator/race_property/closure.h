@@ -33,6 +33,8 @@ struct place_in_program {
 struct pair {
     enum pair_kind kind;
     struct place_in_program first, second;
+    // The two conflict in this way, too, and in the same buffer in one that tells more.
+    bool is_minor;
 };
 bool pair_equal(const struct pair *a, const struct pair *b); // the two sides may be swapped
 

@@ -59,7 +59,7 @@ static void expect_pairs(int count) {
 }
 
 static void expect_pair(enum pair_kind kind, int first, int second) {
-    const struct pair pair = {kind, {first, NONE}, {second, NONE}};
+    const struct pair pair = {kind, {first, NONE}, {second, NONE}, false};
     for (int i = 0; i < judgement.pair_count; ++i)
         if (pair_equal(&judgement.pairs[i], &pair))
             return;
@@ -183,13 +183,13 @@ static void a_graph_keeps_its_edges_and_runs_after_itself(void) {
     add(LAUNCH, 1)->exec = 0;
     add(LAUNCH, 2)->exec = 0;
     expect_pairs(2);
-    const struct pair within = {PAIR_WRITE_WRITE, {launch, forked}, {launch, last}};
+    const struct pair within = {PAIR_WRITE_WRITE, {launch, forked}, {launch, last}, false};
     BASE_CHECK(pair_equal(&judgement.pairs[0], &within));
     program.operations[last].dropped = true;
     expect_pairs(0);
     add(LAUNCH, 1)->exec = 1; // behind the first one, beside the second one
     expect_pairs(2);
-    const struct pair beside = {PAIR_WRITE_WRITE, {launch + 1, first}, {launch + 2, first}};
+    const struct pair beside = {PAIR_WRITE_WRITE, {launch + 1, first}, {launch + 2, first}, false};
     BASE_CHECK(pair_equal(&judgement.pairs[0], &beside));
 }
 

@@ -1,5 +1,7 @@
 #include "simulator/race_property/verdict.h"
 
+#define PAIRS_SHOWN 12
+
 static struct judgement judgement;
 static struct performed performed;
 
@@ -105,14 +107,19 @@ static void place_print(FILE *out, struct place_in_program at) {
         fprintf(out, "/%s", operation_label(at.node));
 }
 
+static void pair_print(FILE *out, const struct pair *pair) {
+    fprintf(out, "    %s", pair_kind_name(pair->kind));
+    place_print(out, pair->first);
+    place_print(out, pair->second);
+    fprintf(out, pair->is_minor ? ", too\n" : "\n");
+}
+
 static void pairs_print(FILE *out, const char *title, const struct pair *pairs, int count) {
     fprintf(out, "%s: %d\n", title, count);
-    for (int i = 0; i < count && i < 12; ++i) {
-        fprintf(out, "    %s", pair_kind_name(pairs[i].kind));
-        place_print(out, pairs[i].first);
-        place_print(out, pairs[i].second);
-        fprintf(out, "\n");
-    }
+    for (int i = 0; i < count && i < PAIRS_SHOWN; ++i)
+        pair_print(out, &pairs[i]);
+    if (count > PAIRS_SHOWN)
+        fprintf(out, "    ...\n");
 }
 
 void verdict_print(FILE *out, const struct program *program, const char *name) {
@@ -124,6 +131,11 @@ void verdict_print(FILE *out, const struct program *program, const char *name) {
             fprintf(out, "%s answered %d\n", operation_label(i), performed.results[i]);
     pairs_print(out, "unordered", judgement.pairs, judgement.valid ? judgement.pair_count : 0);
     pairs_print(out, "reported", performed.pairs, performed.pair_count);
+    for (int i = 0; i < performed.pair_count; ++i)
+        if (!is_listed(&performed.pairs[i])) {
+            fprintf(out, "reported, but in order:\n");
+            pair_print(out, &performed.pairs[i]);
+        }
     if (performed.problem[0] != '\0')
         fprintf(out, "problem: %s\n", performed.problem);
     if (performed.text[0] != '\0')
