@@ -248,7 +248,7 @@ static void follow_blocking(struct sim__column *column) {
 
 // STREAM's column, with what its next operation comes after besides its own earlier ones.
 static struct sim__column *gather(struct sim__stream *stream) {
-    struct sim__host *host = sim__host_current(); // can add a column
+    struct sim__host *host = sim__host_step(); // can add a column
     struct sim__column *column = &sim__columns[column_of(stream)];
     if (column->host_column != host->column || column->host_version != host->version) {
         sim__clock_unite(&column->clock, host->clock);
@@ -312,7 +312,7 @@ void sim__order__submit_fence(uint32_t devices, struct sim__stream *hidden) {
     const uint32_t index = column_of(hidden);
     sim__columns[index].is_fences = true;
     ++fence_count;
-    struct sim__host *host = sim__host_current();
+    struct sim__host *host = sim__host_step();
     struct sim__order_clock *clock = sim__clock_retain(host->clock);
     host->published = true;
     for (int i = 0; i < sim__state.options.device_count; ++i)

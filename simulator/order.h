@@ -68,6 +68,9 @@ struct sim__order_view {
 struct sim__order_view sim__order_view_stream(const struct sim__stream *stream, uint64_t sequence);
 // The calling host thread's next step.
 struct sim__order_view sim__order_view_host(void);
+// Whether host threads have an order of their own each; the last step of the calling one.
+bool sim__order_is_strict(void);
+void sim__order_host(uint32_t *column, uint64_t *sequence);
 
 // Whether operation SEQUENCE of COLUMN comes before, or is the same.
 static inline bool sim__order_is_before(const struct sim__order_view *view, uint32_t column,

@@ -62,7 +62,8 @@ bool sim__order_is_settled(uint32_t column, uint64_t sequence) {
     return !strict && sim__clock_at(hosts[0].clock, column) >= sequence;
 }
 
-struct sim__order_view sim__order_view_host(void) {
+// Steps have numbers only where threads have an order of their own each.
+struct sim__host *sim__host_step(void) {
     struct sim__host *host = sim__host_current();
     if (strict && host->published) {
         sim__clock_raise(&host->clock, host->column,
@@ -70,6 +71,17 @@ struct sim__order_view sim__order_view_host(void) {
         ++host->version;
         host->published = false;
     }
+    return host;
+}
+
+void sim__order_host(uint32_t *column, uint64_t *sequence) {
+    const struct sim__host *host = sim__host_current();
+    *column = host->column;
+    *sequence = sim__clock_at(host->clock, host->column);
+}
+
+struct sim__order_view sim__order_view_host(void) {
+    const struct sim__host *host = sim__host_step();
     struct sim__order_view view = {
         .known = host->clock->known,
         .count = host->clock->size,
@@ -79,6 +91,8 @@ struct sim__order_view sim__order_view_host(void) {
     sim__order_view_settle(&view);
     return view;
 }
+
+bool sim__order_is_strict(void) { return strict; }
 
 void sim__order_view_settle(struct sim__order_view *view) {
     if (strict)

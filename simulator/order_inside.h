@@ -48,8 +48,10 @@ extern struct sim__order_clock *sim__order_seen;
 
 bool sim__order_join(struct sim__order_clock **clock, const struct sim__order_point *point);
 
-// The calling thread's. Can add a column.
+// The calling thread's. Can add a column. It does something: a step, which whoever took over its
+// earlier ones does not know of.
 struct sim__host *sim__host_current(void);
+struct sim__host *sim__host_step(void);
 void sim__hosts_clear(void);
 
 void sim__order_view_settle(struct sim__order_view *view);

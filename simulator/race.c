@@ -33,8 +33,10 @@ void sim__race_submitted(struct sim__position position, const struct sim__operat
     const uint32_t origin = sim__race_origin(operation);
     sim__race_log_operation(position, origin);
     const bool stages = operation->kind == SIM__OPERATION_COPY && operation->copy.stage;
-    if (stages)
+    if (stages) {
         source_read(&operation->copy, origin);
+        sim__order_submit(position.stream); // the operation comes behind that
+    }
     const size_t count = sim__race_accesses(operation, &accesses), first = stages && count == 2;
     if (count > 0) {
         sim__race_step_stream(&step, position.stream, position.sequence, origin);
@@ -114,6 +116,7 @@ static void forget(void) {
     sim__race_plans_clear();
     sim__race_accesses_clear();
     sim__race_host_tells = false;
+    sim__race_step_count = 0;
 }
 
 // Memory that is there already was written, as far as anybody can know.

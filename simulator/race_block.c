@@ -11,6 +11,17 @@
 
 #include <stdlib.h>
 
+// Of a thread, so many accesses to a block are kept.
+#define USES_MAX 4
+
+struct sim__block_use {
+    struct sim__race_key key;
+    enum sim_access_mode mode;
+    uint32_t column;
+    uint64_t sequence; // of the thread
+    struct sim__range range;
+};
+
 static uint64_t number_last;
 static struct base_address_map records; // by number
 static struct sim__range_index held;
@@ -47,6 +58,7 @@ static void record_free(struct sim__block_record *record) {
     uint64_t address;
     index_remove(record);
     sim__undefined_clear(&record->undefined);
+    free(record->uses);
     base_address_map_remove(&records, record->number, &address);
     record->range.start = (uint64_t)(uintptr_t)idle;
     idle = record;
@@ -144,6 +156,54 @@ static void replay_access(const struct sim__race_step *step,
     }
 }
 
+// The thread's last accesses come behind its earlier ones.
+static void use_add(const struct sim__race_step *step, const struct sim__race_access *access) {
+    struct sim__block_record *record = access->record;
+    struct sim__block_use use = {.key = step->key,
+                                 .mode = access->mode,
+                                 .range = {access->rows.start, access->rows.size}};
+    uint32_t alike = 0, oldest = 0;
+    sim__order_host(&use.column, &use.sequence);
+    for (uint32_t i = record->use_count; i-- > 0;) {
+        if (record->uses[i].column != use.column)
+            continue;
+        ++alike;
+        oldest = i;
+    }
+    if (alike == USES_MAX) {
+        for (uint32_t i = oldest; i + 1 < record->use_count; ++i)
+            record->uses[i] = record->uses[i + 1];
+        record->uses[record->use_count - 1] = use;
+        return;
+    }
+    record->uses = realloc(record->uses, (record->use_count + 1) * sizeof *record->uses);
+    if (record->uses == NULL)
+        sim__host_limit("out of host memory for the race checker");
+    record->uses[record->use_count++] = use;
+}
+
+// What another thread enqueued, and nobody knows that it did so before.
+static void uses_end(const struct sim__block_record *record, uint32_t origin) {
+    struct sim__race_step step;
+    sim__race_step_host(&step, origin);
+    for (uint32_t i = 0; i < record->use_count; ++i) {
+        const struct sim__block_use *use = &record->uses[i];
+        const struct sim__race_pair pair = {
+            .rule = SIM_RACE_USE_AFTER_FREE,
+            .other = use->key,
+            .other_mode = use->mode,
+            .mode = SIM_ACCESS_WRITE,
+            .other_block = record->number,
+            .block = record->number,
+            .about_block = record->number,
+            .range = use->range,
+        };
+        if (!sim__order_is_before(&step.view, use->column, use->sequence))
+            sim__race_pair(&step, &pair);
+    }
+    sim__race_step_end(&step);
+}
+
 void sim__block_access(const struct sim__race_step *step, const struct sim__race_access *access) {
     if (access->block == 0)
         return;
@@ -151,6 +211,8 @@ void sim__block_access(const struct sim__race_step *step, const struct sim__race
         replay_access(step, access);
     else if (access->record == NULL || !access->record->is_held)
         given_access(step, access);
+    else if (sim__order_is_strict())
+        use_add(step, access);
 }
 
 // --- What allocators tell ---
@@ -192,6 +254,8 @@ void sim_block_give(uint64_t block) {
         record->is_held = false;
         index_remove(record);
         sim__race_log_give(block);
+        if (record->use_count > 0)
+            uses_end(record, sim__race_origin_act(SIM__RACE_GIVE, record->range.size));
         if (record->nodes == 0)
             record_free(record);
     }

@@ -14,6 +14,9 @@ struct sim__block_record {
     uint32_t take_origin;
     bool is_held, is_indexed; // not where a later block took its bytes while it was held
     struct sim__undefined undefined; // bytes that were not written through it
+    // Where threads have an order of their own: the last accesses, and where their threads were.
+    struct sim__block_use *uses;
+    uint32_t use_count;
 };
 
 // The block that holds all of ROWS; NULL: none. By its number; NULL: it is held no more, and no

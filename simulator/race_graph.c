@@ -51,6 +51,7 @@ void sim__race_node_release(struct sim__race_node *node) {
         return;
     for (uint32_t i = 0; i < node->count; ++i)
         sim__block_release(node->accesses[i].block);
+    sim__race_node_release(node->died.node);
     free(node);
 }
 

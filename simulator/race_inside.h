@@ -43,6 +43,10 @@ struct sim__race_access {
     bool is_sign; // ATOMIC: a value that a stream writes for others to see
 };
 
+extern uint64_t sim__race_step_count; // since checking began, or the machine started
+// A small program so far: what only makes its reports more complete is kept.
+static inline bool sim__race_is_early(void) { return sim__race_step_count <= 4096; }
+
 // The program tells what the host touches (sim_host_access): so memory of the host that nobody wrote
 // was not written.
 extern bool sim__race_host_tells;

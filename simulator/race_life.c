@@ -7,6 +7,7 @@
 #include "simulator/race_life.h"
 
 #include "simulator/memory.h"
+#include "simulator/race_node.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,7 @@ static void life_cut(struct sim__life *life, uint64_t start, uint64_t end) {
         const struct sim__range range = upper->range;
         *upper = *life;
         upper->range = range;
+        upper->undefined = (struct sim__undefined){0}; // LIFE keeps what was carried here since
         sim__race_node_retain(upper->born.node);
         sim__race_node_retain(upper->died.node);
         dead_link(upper);
@@ -136,12 +138,23 @@ void sim__life_begin(const struct sim__race_step *step, uint64_t start, uint64_t
     highest = start + size > highest ? start + size : highest;
 }
 
+// A graph's allocation ends, which the next launch makes again.
+static void former_set(struct sim__race_node *node, const struct sim__life *life,
+                       const struct sim__race_step *step) {
+    sim__race_node_retain(step->key.node);
+    sim__race_node_release(node->died.node);
+    node->born = life->born;
+    node->died = step->key;
+}
+
 // Host memory goes back to the program, which may use the addresses for other things untold.
 void sim__life_end(const struct sim__race_step *step, uint64_t start, uint64_t size) {
     struct sim__life *life = sim__life_at(start);
     if (life == NULL || life->is_dead)
         return;
     sim__shadow_end(step, start, size);
+    if (life->born.node != NULL)
+        former_set(life->born.node, life, step);
     if (life->is_host)
         sim__life_forget(start, size);
     else
@@ -181,9 +194,12 @@ static bool is_devices(uint64_t address) {
                                                           : address >= lowest && address < highest;
 }
 
+// Memory that nobody was told of, but no graph's that it did not allocate.
 static bool is_anything(uint64_t address) {
     const void *pointer = (const void *)(uintptr_t)address;
-    return sim__segment_at(pointer) != NULL || sim__host_range_at(pointer) != NULL;
+    const struct sim__segment *segment = sim__segment_at(pointer);
+    return segment != NULL ? segment->kind != SIM__SEGMENT_GRAPH
+                           : sim__host_range_at(pointer) != NULL;
 }
 
 // From AT to END there is nothing that is known.
@@ -194,8 +210,11 @@ static void unknown_access(const struct sim__race_step *step,
     if (!step->on_device || !sim__rows_meet(&access->rows, &gap, &range))
         return;
     const bool is_beyond = at > access->rows.start; // behind an allocation
+    const struct sim__segment *segment = sim__segment_at((const void *)(uintptr_t)range.start);
+    const bool is_graphs = segment != NULL && segment->kind == SIM__SEGMENT_GRAPH;
     if ((is_beyond || !is_anything(range.start)) && is_devices(range.start))
-        sim__race_alone(&step->key, SIM_RACE_UNMAPPED, NULL, access->mode, access->block,
+        sim__race_alone(&step->key, SIM_RACE_UNMAPPED, is_graphs ? "use-before-alloc" : NULL,
+                        access->mode, access->block,
                         &(struct sim__rows){range.start, range.size, 1, 0});
 }
 
@@ -235,8 +254,14 @@ static void life_access(const struct sim__race_step *step, const struct sim__rac
                   &life->died, life);
     else if (life->is_mapping && step->on_device)
         rights_check(step, access, life);
-    if (life->born.sequence != 0 && !sim__race_is_same(&step->key, &life->born) &&
-        !sim__race_is_before(step, &life->born))
+    if (life->born.sequence == 0 || sim__race_is_same(&step->key, &life->born) ||
+        sim__race_is_before(step, &life->born))
+        return;
+    // What is behind an earlier launch's allocation means that one's memory.
+    const struct sim__race_node *node = life->born.node;
+    if (node != NULL && node->born.sequence != 0 && sim__race_is_before(step, &node->born))
+        life_pair(step, access, SIM_RACE_USE_AFTER_FREE, &node->died, life);
+    else
         life_pair(step, access, SIM_RACE_USE_BEFORE_ALLOC, &life->born, life);
 }
 

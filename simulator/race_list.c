@@ -1,16 +1,17 @@
 // The lists of race_list.h. An access stands for an earlier one if it comes after it and conflicts
-// with whatever that one conflicts with: whoever races with the earlier one races with it too. A few
-// that are stood for are kept, so that reports name all pairs of a small program; the rest go. So
-// does what everything still to come comes after. What is left is at most a few entries for each
-// stream.
+// with whatever that one conflicts with: whoever races with the earlier one races with it too. Those
+// that are stood for are kept at first, so that the reports of a small program name all pairs; later
+// on all but a few go. So does what everything still to come comes after. What is left is at most a
+// few entries for each stream.
 #include "simulator/race_list.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define SIZE_FIRST 4
-// Kept of those that others stand for: so many writes, so many reads.
-#define OVER_MAX 3
+// Kept of those that others stand for: so many writes, so many reads; in the first steps more.
+#define OVER_MAX 2
+#define OVER_MAX_FIRST 64
 // From so many reads on a read is only entered, and the list tidied when it is full.
 #define READS_MANY 48
 
@@ -82,15 +83,15 @@ void sim__race_list_settle(struct sim__race_list *list, const struct sim__race_s
     list_shrink_to(list, kept, writes);
 }
 
-// Drops the first of those that others stand for until few are left.
-static void forget_over(struct sim__race_list *list) {
+// Drops the first of those that others stand for until MOST writes and reads are left.
+static void forget_over(struct sim__race_list *list, uint32_t most) {
     uint32_t kept = 0, writes = 0, over[2] = {0};
     for (uint32_t i = 0; i < list->count; ++i)
         over[i >= list->writes] += list->entries[i].over;
     for (uint32_t i = 0; i < list->count; ++i) {
         const struct sim__race_touch *entry = &list->entries[i];
         const bool is_read = i >= list->writes;
-        if (entry->over && over[is_read] > OVER_MAX) {
+        if (entry->over && over[is_read] > most) {
             --over[is_read];
             entry_drop(list, entry);
             continue;
@@ -101,6 +102,12 @@ static void forget_over(struct sim__race_list *list) {
         ++kept;
     }
     list_shrink_to(list, kept, writes);
+}
+
+static void over_check(struct sim__race_list *list) {
+    const uint32_t most = sim__race_is_early() ? OVER_MAX_FIRST : OVER_MAX;
+    if (list->over > 2 * most)
+        forget_over(list, most);
 }
 
 static void list_add(struct sim__race_list *list, const struct sim__race_step *step,
@@ -243,8 +250,7 @@ void sim__race_list_access(struct sim__race_list *list, const struct sim__race_s
     list_look(list, step, mode, access->block, range, &present);
     if (!present && !step->is_passing)
         list_add(list, step, mode, access->block);
-    if (list->over > 2 * OVER_MAX)
-        forget_over(list);
+    over_check(list);
 }
 
 void sim__race_list_meet(struct sim__race_list *list, const struct sim__race_step *step,
@@ -267,8 +273,8 @@ void sim__race_list_meet(struct sim__race_list *list, const struct sim__race_ste
             ++list->over;
         }
     }
-    if (covers && list->over > 2 * OVER_MAX)
-        forget_over(list);
+    if (covers)
+        over_check(list);
 }
 
 void sim__race_list_end(const struct sim__race_list *list, const struct sim__race_step *step,

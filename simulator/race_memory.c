@@ -167,7 +167,7 @@ static void pieces_access(const struct sim__race_step *step,
         sim__race_list_access(&piece->list, step, access, piece->range);
         if (is_one)
             return;
-        if (++count >= PIECES_MANY)
+        if (++count >= PIECES_MANY && !sim__race_is_early())
             sim__race_list_trim(&piece->list);
         if (count > 1)
             join_previous(piece);
@@ -299,7 +299,7 @@ static void met_find(struct shape *tree, uint64_t start, uint64_t end) {
 static void shapes_meet(const struct sim__race_step *step, const struct sim__race_access *access) {
     met_count = 0;
     met_find(shapes, access->rows.start, sim__rows_end(&access->rows));
-    const bool many = met_count > SHAPES_MANY;
+    const bool many = met_count > SHAPES_MANY && !sim__race_is_early();
     for (size_t i = 0; i < met_count; ++i) {
         struct shape *shape = met[i];
         if (sim__rows_equal(&shape->rows, &access->rows))

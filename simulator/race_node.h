@@ -11,6 +11,8 @@ struct sim__race_node {
     uint64_t graph, stream; // that captured it, or 0
     uint64_t number;        // in its graph; known when it is launched
     bool on_device;
+    // Of an allocation: the memory of its last launch that ended.
+    struct sim__race_key born, died;
     const void *value_address; // a value that it writes, or NULL
     uint64_t value;
     uint32_t count;

@@ -15,6 +15,8 @@ struct found {
     uint64_t allocation; // its start, or 0
 };
 
+uint64_t sim__race_step_count;
+
 static struct found *pairs;
 static size_t pair_count, pair_size;
 
@@ -183,6 +185,7 @@ static bool counts_as_unwritten(const struct sim__race_step *step, const struct 
 void sim__race_step_do(struct sim__race_step *step, const struct sim__race_access *accesses,
                        size_t count) {
     struct sim__unwritten_sets from = {0};
+    ++sim__race_step_count;
     for (size_t i = 0; i < count; ++i) {
         const struct sim__race_access *access = &accesses[i];
         struct sim__life *life = sim__life_access(step, access);
