@@ -187,8 +187,8 @@ void sim__engine_submit_behind(uint32_t devices, const struct sim__operation *op
 void sim__engine_point(void);
 // Holds STREAM, or ends that: what is ready may run.
 void sim__engine_hold(struct sim__stream *stream, bool held);
-// Runs the first operation of STREAM, held or not; false if there is none or it is blocked. A launch
-// of a graph is one, with all its nodes.
+// Runs the first operation of STREAM, held or not; false if there is none or it is blocked. A
+// launch of a graph is one, with all its nodes.
 bool sim__engine_step(struct sim__stream *stream);
 // Offers all that is ready to the schedule anew: it is another one than before.
 void sim__engine_offer_all(void);

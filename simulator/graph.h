@@ -11,7 +11,7 @@
 //     graph_exec.c      instantiate, destroy
 //     graph_exec_node.c the calls that change nodes of executables
 //     graph_update.c    an executable takes another graph's parameters
-//     graph_memory.c    allocation and free nodes, and the memory behind them
+//     graph_memory.h    allocation and free nodes, and the memory behind them
 //     graph_dot.c       a graph as a picture
 //     user_object.c     counted objects of the program's that graphs own
 //     replay.c          a launch: nodes become operations
@@ -93,7 +93,7 @@ struct sim__node {
     struct sim__graph_work *work; // of types that are one operation; else NULL
     struct sim__graph *child;     // cudaGraphNodeTypeGraph: its own copy
     cudaEvent_t event;            // event record, event wait
-    struct sim__graph_allocation *allocation; // memory nodes: graph_memory.c
+    struct sim__graph_allocation *allocation; // memory nodes: graph_memory.h
     uint64_t stream; // captured: the number of the stream; 0: the program's own node
     uint64_t origin; // handle of the node that it was cloned from, or 0
     // Edges, in the order in which they were added while none is removed.
@@ -117,7 +117,7 @@ struct sim__graph {
     struct sim__node *parent;     // the child node that owns it, or NULL; it cannot be destroyed
     uint64_t origin;              // handle of the graph that it was cloned from, or 0
     struct sim__capture *capture; // that builds it, or NULL
-    struct sim__graph_region *region; // graph_memory.c: where its next allocation may go
+    struct sim__graph_region *region; // graph_memory.h: where its next allocation may go
     uint64_t memory_node_count;   // with those of child graphs
     uint64_t exec_count;          // executables that the program did not destroy
     uint32_t height;              // at most so many levels of child graphs are below it
@@ -177,7 +177,7 @@ struct sim__exec {
     uint32_t sink_count;
     uint32_t graph_node_count;       // of the graph itself
     struct base_address_map indices; // of nodes, by their origins
-    struct sim__exec_memory *memory; // graph_memory.c: NULL without memory nodes
+    struct sim__exec_memory *memory; // graph_memory.h: NULL without memory nodes
     struct sim__position last;       // the end of the last launch
     uint64_t running;          // launches that are not complete
     bool destroyed;            // by the program, while launches were pending

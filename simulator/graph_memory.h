@@ -1,7 +1,8 @@
 // Memory of allocation and free nodes.
 //
-//     graph_memory.c   allocations: nodes that make and end them, what launches do to them
-//     graph_pool.c     the device memory behind them
+//     graph_memory.c        allocations: what launches and the program do to them
+//     graph_memory_node.c   nodes that make and end them
+//     graph_pool.c          the device memory behind them
 //
 // An allocation has its address from when its node is made. Addresses of one graph stand in
 // *regions*. Device memory comes to a region when an executable is launched or uploaded, in
@@ -67,12 +68,18 @@ struct sim__exec_memory {
     uint32_t region_count, made_count, ended_count;
 };
 
-// --- graph_memory.c ---
+// --- graph_memory.c: allocations ---
 
 // A reference more, or one less: the last takes the address with it. NULL is fine.
 struct sim__graph_allocation *
 sim__graph_allocation_retain(struct sim__graph_allocation *allocation);
 void sim__graph_allocation_release(struct sim__graph_allocation *allocation);
+// One of GRAPH's, with one reference; NULL: out of addresses.
+struct sim__graph_allocation *sim__graph_allocation_make(const struct sim__graph *graph,
+                                                         int device, uint64_t size,
+                                                         uint32_t readers, uint32_t writers);
+
+// --- graph_memory_node.c ---
 
 // Nodes behind COUNT dependencies, as sim__graph_add; they have a reference on their allocation.
 // STREAM: captured in it, or NULL. SIZE > 0. cudaErrorMemoryAllocation: out of addresses;
@@ -94,6 +101,8 @@ cudaError_t sim__graph_add_free(struct sim__graph *graph, struct sim__node *cons
                                 const uint32_t *data, size_t count, void *pointer,
                                 struct sim__node **node);
 
+// --- graph_memory.c: frees and launches ---
+
 // The program frees a live allocation, in STREAM's order, or at once (NULL). cudaErrorInvalidValue
 // if it is not live.
 cudaError_t sim__graph_allocation_free(struct sim__graph_allocation *allocation,
@@ -102,8 +111,8 @@ cudaError_t sim__graph_allocation_free(struct sim__graph_allocation *allocation,
 // EXEC, whose nodes stand, is instantiated; it ends.
 cudaError_t sim__exec_memory_create(struct sim__exec *exec);
 void sim__exec_memory_destroy(struct sim__exec *exec);
-// Before a launch in STREAM, or an upload: memory for all regions; WAIT is told what else the launch
-// must wait for. Nothing has changed for the program if it fails: cudaErrorInvalidValue for
+// Before a launch in STREAM, or an upload: memory for all regions; WAIT is told what else the
+// launch must wait for. Nothing has changed for the program if it fails: cudaErrorInvalidValue for
 // allocations that are live already or not live as the launch would need it,
 // cudaErrorMemoryAllocation.
 cudaError_t sim__exec_memory_attach(struct sim__exec *exec, struct sim__stream *stream,

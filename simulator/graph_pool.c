@@ -4,10 +4,10 @@
 // time, because they are in one stream or those of before are complete, and nothing in the other
 // regions outlives its launch.
 //
-// A region keeps its slab from launch to launch while it can. If another region's launches may use
-// the slab still, it moves to another one; if launches of its own may run still, it cannot move, and
-// the launch waits for the other region's. Also where memory is short a launch waits for those that
-// have it, and slabs that nobody needs go back to the device.
+// A region keeps its slab from launch to launch while it can. If another region's launches may
+// still use the slab, it moves to another one; if launches of its own may still run, it cannot
+// move, and the launch waits for the other region's. Also where memory is short a launch waits for
+// those that have it, and slabs that nobody needs go back to the device.
 #include "simulator/graph_memory.h"
 
 #include "base/size.h"

@@ -307,7 +307,8 @@ static enum base_status complete(struct reader *reader) {
     if (reader->call_lines[PART_CALL][SIM_CALL_KIND_COUNT] == 0)
         return base_status_set(BASE_FORMAT, "%s: no line gives call.other", reader->path);
     for (int call = 0; call < SIM_CALL_KIND_COUNT; ++call)
-        for (int level = 0; reader->call_lines[PART_CALL][call] == 0 && level < SIM__LEVEL_COUNT; ++level)
+        for (int level = 0;
+             reader->call_lines[PART_CALL][call] == 0 && level < SIM__LEVEL_COUNT; ++level)
             reader->profile->costs[level].call_ns[call] =
                 reader->profile->costs[level].call_ns[SIM_CALL_KIND_COUNT];
     return BASE_OK;

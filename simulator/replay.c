@@ -34,7 +34,8 @@ static uint32_t lane_size;
 static struct sim__stream *idle_lanes[SIM_DEVICE_COUNT_MAX]; // linked by slot.next_free
 static struct sim__launch *launches, *idle_launches;
 
-// Of the launch that is being submitted: the sequence number of each node, and what a node waits for.
+// Of the launch that is being submitted: the sequence number of each node, and what a node waits
+// for.
 static uint64_t *sequences;
 static uint32_t sequence_size;
 static struct sim__position *waits;

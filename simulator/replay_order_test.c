@@ -216,8 +216,9 @@ static void log_check(void) {
         first[i] = LOG_MAX, last[i] = -1;
     for (int at = 0; at < entry_count; ++at) {
         const struct entry entry = entries[at];
-        const int item = entry.exec < 0 ? entry.node
-                                        : occurrence_item(entry.exec, seen[entry.exec][entry.node]++);
+        const int item = entry.exec < 0
+                             ? entry.node
+                             : occurrence_item(entry.exec, seen[entry.exec][entry.node]++);
         BASE_CHECK_GE(item, 0);
         if (entry.exec >= 0)
             place[item][entry.node] = at;

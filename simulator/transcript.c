@@ -217,8 +217,8 @@ static uint64_t mark_key(struct sim__position position) {
 }
 
 // An operation of a lane is pending, or has just run: its launch and what it is in it are known.
-static struct sim__mark mark_of(struct sim__position position, const struct sim__operation *operation,
-                                uint64_t start_ns) {
+static struct sim__mark mark_of(struct sim__position position,
+                                const struct sim__operation *operation, uint64_t start_ns) {
     const struct sim__stream *stream = position.stream;
     struct sim__mark mark = {
         .device = stream->device,

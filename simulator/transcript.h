@@ -92,8 +92,9 @@ void sim__value_operation(struct sim__text *text, const struct sim__operation *o
 
 // --- timeline.c. Times are virtual, in ns. ---
 
-// Where an operation stands in the timeline: a row, and the place in it. A graph's node is in a lane
-// of a launch: the graph's number, that of the lane from 1, and the node's in its graph; else 0.
+// Where an operation stands in the timeline: a row, and the place in it. A graph's node is in a
+// lane of a launch: the graph's number, that of the lane from 1, and the node's in its graph; else
+// 0.
 struct sim__mark {
     int device;
     uint64_t stream; // its number; of a node: where it was launched

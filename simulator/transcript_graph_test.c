@@ -73,8 +73,7 @@ static void calls_name_graphs_nodes_and_executables(void) {
     CALL(cudaGraphNodeGetType(nodes[1], &type));
     CALL(cudaGraphChildGraphNodeGetGraph(nodes[1], &got));
     CALL(cudaGraphGetNodes(graph, nodes, &count));
-    CALL(cudaGraphNodeFindInClone(&found, nodes[0], graph) == cudaErrorInvalidValue ? cudaSuccess
-                                                                                    : cudaErrorUnknown);
+    BASE_CHECK_EQ(cudaGraphNodeFindInClone(&found, nodes[0], graph), cudaErrorInvalidValue);
     CALL(cudaGraphInstantiate(&exec, graph, 0));
     CALL(cudaGraphUpload(exec, NULL));
     CALL(cudaGraphDestroyNode(nodes[1]));
