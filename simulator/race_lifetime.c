@@ -155,8 +155,10 @@ void sim__race_missing_free(struct sim__text *missing, struct sim__text *mend,
         sim__text_add(missing, "%s was enqueued after the block was given back", use);
         sim__race_words_site(missing, end->origin);
         sim__text_add(mend, "give the block back after %s is enqueued", use);
-        if (use_stream != end_stream)
-            sim__text_add(mend, " (with record_stream(%s) if that is not the block's stream)",
+        const struct sim__race_block *block = sim__race_log_block(end->block);
+        const uint64_t user = story->streams[free_is_first ? 1 : 0];
+        if (block != NULL && user != 0 && user != block->stream)
+            sim__text_add(mend, ", which is not its own stream: with record_stream(%s) before",
                           use_stream);
         return;
     }
@@ -260,9 +262,11 @@ void sim__race_missing_write(struct sim__text *missing, struct sim__text *mend,
 void sim__race_missing_graph(struct sim__text *missing, struct sim__text *mend,
                              const struct sim__race_story *story) {
     const struct sim__race_found *found = story->found;
-    const struct sim__race_block *block = sim__race_log_block(found->block);
-    const struct sim__race_side *launch =
-        sim__race_side_act(&found->first) == SIM__RACE_TAKE ? &found->second : &found->first;
+    // The report is about the graph's own block; whose bytes they are now says the take.
+    const bool take_is_first = sim__race_side_act(&found->first) == SIM__RACE_TAKE;
+    const struct sim__race_side *launch = take_is_first ? &found->second : &found->first;
+    const struct sim__race_side *take = take_is_first ? &found->first : &found->second;
+    const struct sim__race_block *block = sim__race_log_block(take->block);
     (void)story;
     sim__text_add(missing, "the launch of graph %" PRIu64, launch->graph);
     sim__race_words_site(missing, launch->origin);
