@@ -402,9 +402,11 @@ struct sim__position sim__engine_submit(struct sim__stream *stream,
                                         const struct sim__operation *operation,
                                         struct sim__position after) {
     struct sim__device *device = &sim__state.devices[stream->device];
-    sim__order_submit(stream);
-    if (sim__race_is_on())
-        sim__race_submitted((struct sim__position){stream, stream->submitted + 1}, operation);
+    if (sim__order_count > 0) {
+        sim__order__submit(stream);
+        if (sim__race_is_on())
+            sim__race_submitted((struct sim__position){stream, stream->submitted + 1}, operation);
+    }
     gathered_count = 0;
     gather_implicit(device, stream);
     if (after.stream != NULL)

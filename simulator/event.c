@@ -242,12 +242,12 @@ static cudaError_t query_locked(cudaEvent_t handle) {
         error = ask(event);
     if (error != cudaSuccess)
         return error;
-    struct sim__order_point point = sim__order_of_event(event);
-    if (!sim__engine_query(event->position)) {
-        sim__order_release(&point);
+    if (!sim__engine_query(event->position))
         return cudaErrorNotReady;
+    if (sim__order_count > 0) {
+        struct sim__order_point point = sim__order_of_event(event);
+        sim__order_observe(&point);
     }
-    sim__order_observe(&point);
     return cudaSuccess;
 }
 

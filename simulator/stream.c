@@ -171,12 +171,12 @@ static cudaError_t query_locked(cudaStream_t handle) {
         error = sim__capture_stream_waited(stream);
     if (error != cudaSuccess)
         return error;
-    struct sim__order_point point = sim__order_of_stream(stream);
-    if (!sim__engine_query_stream(stream)) {
-        sim__order_release(&point);
+    if (!sim__engine_query_stream(stream))
         return cudaErrorNotReady;
+    if (sim__order_count > 0) {
+        struct sim__order_point point = sim__order_of_stream(stream);
+        sim__order_observe(&point);
     }
-    sim__order_observe(&point);
     return cudaSuccess;
 }
 
