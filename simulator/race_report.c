@@ -327,8 +327,9 @@ void sim__race_report_stop(void) {
     file_end();
     const uint64_t count = count_all();
     if (count > 0 && !options.quiet && owner == getpid())
-        fprintf(stderr, "tidemark races: %llu reported, met %llu times\n",
-                (unsigned long long)count, (unsigned long long)met_count);
+        fprintf(stderr, "tidemark races: %llu reported, met %llu time%s\n",
+                (unsigned long long)count, (unsigned long long)met_count,
+                met_count == 1 ? "" : "s");
 }
 
 // --- For programs ---
