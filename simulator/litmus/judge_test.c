@@ -13,14 +13,14 @@ static const struct litmus_plan plan_all = {
 static struct litmus_player *player;
 
 // Two streams write the same byte: either write may be the last.
-#define RACE                         \
-    "case race\nkind stream\n"       \
-    "stream s nonblocking 0\n"       \
-    "stream t nonblocking 0\n"       \
-    "device a 1 0 0\n"               \
-    "do 0 A kernel s set a 1\n"      \
-    "do 0 B kernel t set a 2\n"      \
-    "verdict race\nrace write-write A B a\n"
+#define WRITERS                 \
+    "case race\nkind stream\n"  \
+    "stream s nonblocking 0\n"  \
+    "stream t nonblocking 0\n"  \
+    "device a 1 0 0\n"          \
+    "do 0 A kernel s set a 1\n" \
+    "do 0 B kernel t set a 2\n"
+#define RACE WRITERS "verdict race\nrace write-write A B a\n"
 
 static struct litmus_judgement judge_text(struct litmus_file *file, const char *text,
                                           const struct litmus_plan *plan) {
@@ -114,15 +114,106 @@ static void unknown_reading_is_refused(void) {
     litmus_file_deinit(&file);
 }
 
+// --- Verdicts ---
+
+static const struct litmus_plan plan_verdicts = {.schedules = {true, true, true, true},
+                                                 .first_seed = 1,
+                                                 .seed_count = 20,
+                                                 .verdict_seed_count = 10};
+
+static void race_is_found_under_every_schedule(void) {
+    struct litmus_file file;
+    struct litmus_judgement judgement =
+        judge_text(&file, RACE "outcome a=1\noutcome a=2\nend\n", &plan_verdicts);
+    const struct litmus_reading_result *reading = &judgement.readings[0];
+    BASE_CHECK_EQ(reading->violation_count, 0);
+    BASE_CHECK_EQ(reading->run_count, 1 + 1 + 20 + 20);
+    BASE_CHECK_EQ(reading->verdict_run_count, 1 + 1 + 10 + 10);
+    for (int i = 0; i < LITMUS_SCHEDULE_COUNT; ++i)
+        BASE_CHECK_EQ(litmus_reading_found_count(reading, (enum litmus_schedule)i), 1);
+    litmus_judgement_deinit(&judgement);
+    litmus_file_deinit(&file);
+}
+
+// The two streams are not ordered, whatever the case may say.
+static void report_that_is_not_listed_is_a_violation(void) {
+    static const char *const texts[] = {
+        "verdict ok\noutcome a=1\noutcome a=2\nend\n",
+        "verdict race\nrace read-write A B a\noutcome a=1\noutcome a=2\nend\n",
+        "verdict race\nrace write-write A A a\noutcome a=1\noutcome a=2\nend\n",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; ++i) {
+        char text[1024];
+        struct litmus_file file;
+        snprintf(text, sizeof text, "%s%s", WRITERS, texts[i]);
+        struct litmus_judgement judgement = judge_text(&file, text, &plan_verdicts);
+        const struct litmus_reading_result *reading = &judgement.readings[0];
+        BASE_CHECK_EQ(reading->violation_count, 1 + 1 + 10 + 10);
+        BASE_CHECK(strstr(reading->violation,
+                          "race under eager: a race that is none: write-write A B a\n"
+                          "    reported write-write A B a\n    listed ") == reading->violation);
+        BASE_CHECK(!litmus_reading_is_right(reading, &plan_verdicts));
+        litmus_judgement_deinit(&judgement);
+        litmus_file_deinit(&file);
+    }
+}
+
+#define ORDERED                  \
+    "case ordered\nkind stream\n" \
+    "stream s nonblocking 0\n"   \
+    "device a 1 0 0\n"           \
+    "do 0 A kernel s set a 1\n"  \
+    "do 0 B kernel s set a 2\n"
+
+static void race_that_is_not_found_is_a_violation(void) {
+    struct litmus_file file;
+    struct litmus_judgement judgement = judge_text(
+        &file, ORDERED "verdict race\nrace write-write A B a\noutcome a=2\nend\n",
+        &plan_verdicts);
+    const struct litmus_reading_result *reading = &judgement.readings[0];
+    BASE_CHECK_EQ(reading->violation_count, 1 + 1 + 10 + 10);
+    BASE_CHECK(strcmp(reading->violation, "ordered under eager: no race found\n"
+                                          "    reported nothing\n"
+                                          "    listed write-write A B a") == 0);
+    BASE_CHECK_EQ(litmus_reading_found_count(reading, LITMUS_SCHEDULE_RANDOM), 0);
+    litmus_judgement_deinit(&judgement);
+    litmus_file_deinit(&file);
+}
+
+// Enough seeds must find it, though no single one must.
+static void race_behind_queries_must_be_found_by_all_seeds_together(void) {
+    static const char text[] = "case asks\nkind query\n"
+                               "stream s nonblocking 0\npinned h 1 0\n"
+                               "do 0 A kernel s set h 1\n"
+                               "do 0 S streamsync s\n"
+                               "do 0 Q streamquery s\n"
+                               "do 0 B hostread h\n"
+                               "verdict race\nrace read-write A B h\n"
+                               "outcome h=1 B=1 Q=0\nend\n";
+    struct litmus_plan plan = plan_verdicts;
+    for (int enough = 0; enough < 2; ++enough) {
+        struct litmus_file file;
+        plan.seed_count = plan.verdict_seed_count =
+            enough ? LITMUS_VERDICT_SEED_COUNT : LITMUS_VERDICT_SEED_COUNT - 1;
+        struct litmus_judgement judgement = judge_text(&file, text, &plan);
+        BASE_CHECK_EQ(judgement.readings[0].violation_count, enough);
+        litmus_judgement_deinit(&judgement);
+        litmus_file_deinit(&file);
+    }
+}
+
 // --- A simulator that is wrong ---
 
+// Some faults order more than CUDA does: no run leaves anything forbidden, but a race is missed.
 static uint64_t violations_in(const char *path) {
+    struct litmus_plan plan = plan_all;
+    plan.verdict_seed_count = 5;
     struct litmus_file file;
     uint64_t count = 0;
     BASE_CHECK_EQ(litmus_file_read(path, &file), BASE_OK);
     for (size_t i = 0; i < file.case_count; ++i) {
         struct litmus_judgement judgement;
-        BASE_CHECK_EQ(litmus_judge(player, &file.cases[i], &plan_all, &judgement), BASE_OK);
+        BASE_CHECK_EQ(litmus_judge(player, &file.cases[i], &plan, &judgement), BASE_OK);
         for (int k = 0; k < judgement.reading_count; ++k)
             count += judgement.readings[k].violation_count;
         litmus_judgement_deinit(&judgement);
@@ -133,25 +224,29 @@ static uint64_t violations_in(const char *path) {
 
 static void planted_faults_are_found_by_the_cases_of_their_kind(void) {
     static const struct {
-        const char *plant, *path;
+        const char *plant, *kind;
     } faults[] = {
-        {"event-edge", "simulator/litmus/testdata/event.litmus"},
-        {"record-kept", "simulator/litmus/testdata/event.litmus"},
-        {"legacy-barrier", "simulator/litmus/testdata/legacy.litmus"},
-        {"event-synchronize", "simulator/litmus/testdata/hostsync.litmus"},
-        {"query", "simulator/litmus/testdata/query.litmus"},
-        {"copy-early", "simulator/litmus/testdata/memcpy.litmus"},
-        {"fill-early", "simulator/litmus/testdata/memset.litmus"},
-        {"record-device", "simulator/litmus/testdata/device.litmus"},
-        {"free-twice", "simulator/litmus/testdata/lifetime.litmus"},
+        {"event-edge", "event"},       {"record-kept", "event"},
+        {"legacy-barrier", "legacy"},  {"event-synchronize", "hostsync"},
+        {"query", "query"},            {"copy-early", "memcpy"},
+        {"fill-early", "memset"},      {"record-device", "device"},
+        {"free-twice", "lifetime"},    {"capture-runs", "capture"},
+        {"wait-replaces", "capture"},  {"join-late", "capture"},
+        {"unsafe", "capture-error"},   {"capture-spared", "capture-error"},
+        {"merge", "capture-error"},    {"unjoined", "capture-error"},
+        {"end-keeps", "capture-error"}, {"edge-lost", "graph"},
+        {"launch-early", "graph"},     {"launch-open", "graph"},
+        {"graph-relaunch", "graph-memory"}, {"graph-execs", "graph-memory"},
     };
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; ++i) {
-        BASE_CHECK_EQ(violations_in(faults[i].path), 0);
+        char path[256];
+        snprintf(path, sizeof path, "simulator/litmus/testdata/%s.litmus", faults[i].kind);
+        BASE_CHECK_EQ(violations_in(path), 0);
         BASE_CHECK_EQ(sim_plant(faults[i].plant), BASE_OK);
-        const uint64_t count = violations_in(faults[i].path);
+        const uint64_t count = violations_in(path);
         BASE_CHECK_EQ(sim_plant(NULL), BASE_OK);
         if (count == 0)
-            fprintf(stderr, "%s is not found by %s\n", faults[i].plant, faults[i].path);
+            fprintf(stderr, "%s is not found by the kind %s\n", faults[i].plant, faults[i].kind);
         BASE_CHECK(count > 0);
     }
 }
@@ -210,6 +305,10 @@ int main(void) {
     wrong_code_is_a_violation();
     loop_that_waits_for_nothing_is_a_violation();
     unknown_reading_is_refused();
+    race_is_found_under_every_schedule();
+    report_that_is_not_listed_is_a_violation();
+    race_that_is_not_found_is_a_violation();
+    race_behind_queries_must_be_found_by_all_seeds_together();
     planted_faults_are_found_by_the_cases_of_their_kind();
     seed_alone_leaves_what_it_left_in_a_series();
     litmus_player_destroy(player);

@@ -27,8 +27,8 @@ static const struct base_option options[] = {
     {"verdicts", "N", BASE_OPTION_COUNT, &verdict_count,
      "of these seeds, so many run under the race checker; default 64, 0: no verdicts"},
     {"answers", "FILE", BASE_OPTION_TEXT, &answers_path,
-     "writes what the checker and the runs answer, a line each, for another referee; - : on "
-     "standard output, and nothing else there"},
+     "writes what the checker and the runs answer, a line each, for another referee (where queries "
+     "decide, those of 64 seeds of random too); - : on standard output, and nothing else there"},
     {"reading", "N", BASE_OPTION_COUNT, &reading_number,
      "of undecided cases, the answers under the first reading (default) or the second one"},
     {"checked", NULL, BASE_OPTION_FLAG, &checked,
@@ -250,9 +250,26 @@ static void count_reading(const struct litmus_reading_result *reading, struct to
     }
 }
 
+// Which races there are can depend on what a single query answers, and a schedule may know one
+// answer only: what such a case is answered with are so many seeds of random besides.
+static enum base_status observe_queries(struct job *job, const struct litmus_case *subject) {
+    if (job->answers_file == NULL || job->plan.schedules[LITMUS_SCHEDULE_RANDOM] ||
+        !litmus_case_asks(subject))
+        return BASE_OK;
+    struct litmus_plan plan = job->plan;
+    memset(plan.schedules, 0, sizeof plan.schedules);
+    plan.schedules[LITMUS_SCHEDULE_RANDOM] = true;
+    plan.seed_count = plan.verdict_seed_count = LITMUS_VERDICT_SEED_COUNT;
+    struct litmus_judgement judgement;
+    const enum base_status status = litmus_judge(job->player, subject, &plan, &judgement);
+    if (status == BASE_OK)
+        litmus_judgement_deinit(&judgement);
+    return status;
+}
+
 static enum base_status judge_case(struct job *job, const struct litmus_case *subject) {
     struct litmus_judgement judgement;
-    const enum base_status status = litmus_judge(job->player, subject, &job->plan, &judgement);
+    enum base_status status = litmus_judge(job->player, subject, &job->plan, &judgement);
     if (status != BASE_OK)
         return status;
     bool all_right = true;
@@ -269,9 +286,10 @@ static enum base_status judge_case(struct job *job, const struct litmus_case *su
     ++job->totals.case_count;
     job->totals.wrong_count += !all_right;
     litmus_judgement_deinit(&judgement);
+    status = observe_queries(job, subject);
     if (job->answers_file != NULL)
         litmus_answers_write(&job->answers, subject, job->answers_file);
-    return BASE_OK;
+    return status;
 }
 
 static enum base_status judge_file(struct job *job, const char *path) {

@@ -3,8 +3,8 @@
 //
 // Starting the devices anew costs more than a run, so a case's memory is made once, and only filled
 // anew for each run: the race checker, which starts with the run, takes memory that was there
-// before as written. Memory that nobody wrote is allocated in each run, and holds a value of its
-// own, so that it does not pass for what an earlier run left there.
+// before as written. Memory that nobody wrote is allocated behind that start, and holds a value of
+// its own, so that it does not pass for what an earlier run left there.
 #include "simulator/litmus/player.h"
 
 #include "base/size.h"
@@ -88,7 +88,7 @@ enum base_status litmus_player_load(struct litmus_player *player,
     memset(player->addresses, 0, sizeof player->addresses);
     memset(player->live, 0, sizeof player->live);
     for (int i = 0; i < current->buffer_count; ++i)
-        if (!current->buffers[i].allocated && !is_unwritten(&current->buffers[i]))
+        if (!current->buffers[i].allocated)
             declare(player, i);
     BASE_CHECK_EQ(cudaSetDevice(0), cudaSuccess);
     void *timelines = NULL;
@@ -126,8 +126,10 @@ static void objects_create(struct litmus_player *player) {
         player->event_destroyed[i] = false;
     }
     for (int i = 0; i < current->buffer_count; ++i) {
-        if (is_unwritten(&current->buffers[i]))
+        if (player->races && is_unwritten(&current->buffers[i])) {
+            memory_free(player, i);
             declare(player, i);
+        }
         if (!current->buffers[i].allocated)
             fill(player, i);
         else
@@ -156,8 +158,7 @@ static void objects_destroy(struct litmus_player *player) {
             BASE_CHECK_EQ(cudaEventDestroy(player->events[i]), cudaSuccess);
     litmus__graphs_destroy(player);
     for (int i = 0; i < current->buffer_count; ++i) {
-        const struct litmus_buffer *buffer = &current->buffers[i];
-        if (player->live[i] && (buffer->allocated || is_unwritten(buffer)))
+        if (player->live[i] && current->buffers[i].allocated)
             memory_free(player, i);
     }
     (void)cudaGetLastError();

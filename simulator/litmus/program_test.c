@@ -27,7 +27,7 @@ struct arguments {
 
 static void program_run(void *context) {
     const struct arguments *arguments = context;
-    char *argv[8] = {PROGRAM, "--seeds=40", "--verdicts=0"};
+    char *argv[8] = {PROGRAM, "--seeds", "40"};
     for (int i = 0; i < 4; ++i)
         argv[3 + i] = (char *)(uintptr_t)arguments->items[i];
     unsetenv("BUILD_WORKING_DIRECTORY");
@@ -50,8 +50,12 @@ static void right_cases_exit_0_and_are_counted(void) {
     struct base_child child = run(GOOD_FILE, NULL, NULL);
     BASE_CHECK_EQ(child.exit_code, 0);
     check_contains(child.output_text, "seeds 1 to 40\n");
-    // 21 * (1 + 1 + 40 + 40) runs.
-    check_contains(child.output_text, "21 cases judged in 1722 runs, 0 of them under the race "
+    // 21 * (1 + 1 + 40 + 40) runs; grep counts ten races.
+    check_contains(child.output_text,
+                   "races found          listed    eager     lazy   random     held\n");
+    check_contains(child.output_text,
+                   "all                      10       10       10       10       10\n");
+    check_contains(child.output_text, "21 cases judged in 1722 runs, 1722 of them under the race "
                                       "checker: 21 right, 0 wrong;");
     base_child_deinit(&child);
 }
@@ -59,7 +63,7 @@ static void right_cases_exit_0_and_are_counted(void) {
 static void one_case_under_one_schedule_can_be_chosen(void) {
     struct base_child child = run("--schedule=random", "--case=stream-write-write", GOOD_FILE);
     BASE_CHECK_EQ(child.exit_code, 0);
-    check_contains(child.output_text, "1 cases judged in 40 runs, 0 of them under the race "
+    check_contains(child.output_text, "1 cases judged in 40 runs, 40 of them under the race "
                                       "checker: 1 right, 0 wrong;");
     base_child_deinit(&child);
 }
@@ -77,6 +81,41 @@ static void wrong_outcome_exits_1_and_shows_it(void) {
     child = run("--format=json", path, NULL);
     BASE_CHECK_EQ(child.exit_code, 1);
     check_contains(child.output_text, "{\"case\":\"wrong\",\"kind\":\"stream\",\"right\":false,");
+    base_child_deinit(&child);
+}
+
+static void wrong_verdict_exits_1_and_shows_what_was_reported(void) {
+    const char *path = file_write("quiet.litmus", "case quiet\nkind stream\n"
+                                                  "stream s nonblocking 0\n"
+                                                  "stream t nonblocking 0\ndevice a 1 0 0\n"
+                                                  "do 0 A kernel s set a 1\n"
+                                                  "do 0 B kernel t set a 1\n"
+                                                  "verdict ok\noutcome a=1\nend\n");
+    struct base_child child = run("--schedule=random", path, NULL);
+    BASE_CHECK_EQ(child.exit_code, 1);
+    check_contains(child.output_text,
+                   "WRONG in 40 runs; the first: quiet under random:1: a race that is none: "
+                   "write-write A B a\n    reported write-write A B a\n    listed nothing\n");
+    base_child_deinit(&child);
+    child = run("--verdicts=0", path, NULL);
+    BASE_CHECK_EQ(child.exit_code, 0);
+    base_child_deinit(&child);
+}
+
+static void answers_are_what_was_observed(void) {
+    const char *path = file_write("answers.litmus", "case answers\nkind stream\n"
+                                                    "stream s nonblocking 0\n"
+                                                    "stream t nonblocking 0\ndevice a 2 0 0\n"
+                                                    "do 0 A kernel s set a 1\n"
+                                                    "do 0 B kernel t set a:0:1 2\n"
+                                                    "do 0 C begin s bad\n"
+                                                    "verdict ok\noutcome a=7\nend\n");
+    struct base_child child = run("--answers=-", "--schedule=eager", path);
+    BASE_CHECK_EQ(child.exit_code, 1); // what the file expects is wrong
+    BASE_CHECK(strcmp(child.output_text, "answers verdict race\n"
+                                         "answers race write-write A B a\n"
+                                         "answers return C 1\n"
+                                         "answers outcome a=2*1,1*1\n") == 0);
     base_child_deinit(&child);
 }
 
@@ -107,6 +146,8 @@ int main(void) {
     right_cases_exit_0_and_are_counted();
     one_case_under_one_schedule_can_be_chosen();
     wrong_outcome_exits_1_and_shows_it();
+    wrong_verdict_exits_1_and_shows_what_was_reported();
+    answers_are_what_was_observed();
     case_that_is_not_there_exits_3();
     bad_input_exits_2_with_one_line();
     return 0;
