@@ -67,6 +67,17 @@ static void operands_find(struct sim__graph_work *work) {
     }
 }
 
+// The checker has read them; they are the call's.
+static void accesses_forget(struct sim__operation *operation) {
+    if (operation->kind == SIM__OPERATION_KERNEL) {
+        operation->kernel.accesses = NULL;
+        operation->kernel.access_count = 0;
+    } else if (operation->kind == SIM__OPERATION_HOST_FUNCTION) {
+        operation->host_function.accesses = NULL;
+        operation->host_function.access_count = 0;
+    }
+}
+
 struct sim__graph_work *sim__graph_work_create(const struct sim__operation *operation, int device,
                                                uint64_t graph, const struct sim__stream *stream) {
     struct sim__graph_work *work = malloc(sizeof *work);
@@ -74,6 +85,7 @@ struct sim__graph_work *sim__graph_work_create(const struct sim__operation *oper
         return NULL;
     *work = (struct sim__graph_work){.references = 1, .operation = *operation, .device = device};
     sim__operation_keep(&work->operation);
+    accesses_forget(&work->operation);
     operands_find(work);
     if (sim__race_is_on())
         work->race = sim__race_node_create(operation, graph, stream == NULL ? 0 : stream->number);

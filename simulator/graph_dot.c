@@ -11,12 +11,15 @@
 #include "simulator/graph_memory.h"
 #include "simulator/graph_params.h"
 #include "simulator/race_log.h"
+#include "simulator/race_node.h"
+#include "simulator/race_site.h"
 #include "simulator/transcript.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define LARGE_COUNT 1000 // nodes, from which on Graphviz is told to be quick
 #define NAME_BYTES 96 // of names of kernels and blocks; longer ones are cut
 #define FLAGS_MASK                                                                                 \
     (cudaGraphDebugDotFlagsVerbose | cudaGraphDebugDotFlagsKernelNodeParams |                      \
@@ -121,6 +124,12 @@ static void row(struct sim__text *text, const char *label, const char *value) {
 static void row_address(struct sim__text *text, const char *label, const void *pointer) {
     row_begin(text, label);
     sim__text_add(text, "0x%" PRIxPTR, (uintptr_t)pointer);
+    row_end(text);
+}
+
+static void row_name(struct sim__text *text, const char *label, const char *name) {
+    row_begin(text, label);
+    name_add(text, name);
     row_end(text);
 }
 
@@ -254,7 +263,7 @@ static void kernel_rows(struct picture *picture, const struct sim__node *node) {
         row(text, "moves", base_size_format(kernel->bytes, bytes));
 }
 
-// The ranges that the node names, and those that the checker was told of, with their blocks.
+// What else there is to say, if it is asked for.
 static void rows_add(struct picture *picture, const struct sim__node *node) {
     struct sim__text *text = &picture->text;
     const struct sim__operation *operation = node->work == NULL ? NULL : &node->work->operation;
@@ -267,11 +276,6 @@ static void rows_add(struct picture *picture, const struct sim__node *node) {
             row_address(text, "argument", operation->host_function.user_data);
         }
         break;
-    case cudaGraphNodeTypeMemAlloc:
-    case cudaGraphNodeTypeMemFree:
-        row_range(text, "memory", node->allocation->start, node->allocation->size, 1, 0, 0);
-        break;
-    case SIM__NODE_VALUE: row_address(text, "to", operation->value.address); break;
     default: break;
     }
     if (wants(picture, cudaGraphDebugDotFlagsEventNodeParams) && node->event != NULL)
@@ -280,9 +284,37 @@ static void rows_add(struct picture *picture, const struct sim__node *node) {
         row_address(text, "node", sim__node_handle(node));
 }
 
+static const char *mode_name(enum sim_access_mode mode) {
+    switch (mode) {
+    case SIM_ACCESS_WRITE: return "writes";
+    case SIM_ACCESS_ATOMIC: return "updates";
+    default: return "reads";
+    }
+}
+
+// What the checker keeps of the node: the memory it touches, with blocks, and who added it.
+static void checker_rows_add(struct sim__text *text, const struct sim__race_node *node) {
+    const struct sim__race_origin *origin = sim__race_origin_at(node->origin);
+    char site[NAME_BYTES + 1];
+    for (uint32_t i = 0; i < node->count; ++i) {
+        const struct sim__rows *rows = &node->accesses[i].rows;
+        row_range(text, mode_name(node->accesses[i].mode), rows->start, rows->size, rows->rows,
+                  rows->pitch, node->accesses[i].block);
+    }
+    if (origin->label != NULL)
+        row_name(text, "label", origin->label);
+    if (sim__race_origin_site(node->origin, site, sizeof site)[0] != '\0')
+        row_name(text, "at", site);
+}
+
+// The memory that the node names.
 static void ranges_add(struct picture *picture, const struct sim__node *node) {
     struct sim__text *text = &picture->text;
-    if (node->type == cudaGraphNodeTypeMemcpy) {
+    if (node->allocation != NULL)
+        row_range(text, "memory", node->allocation->start, node->allocation->size, 1, 0, 0);
+    if (node->work != NULL && node->work->race != NULL)
+        checker_rows_add(text, node->work->race);
+    else if (node->type == cudaGraphNodeTypeMemcpy) {
         const struct sim__copy *copy = &node->work->operation.copy;
         row_range(text, "from", address(copy->source), copy->size, copy->rows, copy->source_pitch,
                   0);
@@ -291,6 +323,9 @@ static void ranges_add(struct picture *picture, const struct sim__node *node) {
     } else if (node->type == cudaGraphNodeTypeMemset) {
         const struct sim__fill *fill = &node->work->operation.fill;
         row_range(text, "to", address(fill->pointer), fill->size, fill->rows, fill->pitch, 0);
+    } else if (node->type == SIM__NODE_VALUE) {
+        const struct sim__value *value = &node->work->operation.value;
+        row_range(text, "to", address(value->address), value->size, 1, 0, 0);
     }
 }
 
@@ -439,8 +474,9 @@ static void picture_draw(struct picture *picture, const struct sim__graph *graph
                   "node [shape=box, style=filled, fontname=\"Helvetica\", fontsize=10, "
                   "fontcolor=\"" INK "\", margin=\"0.06,0.03\", height=0.2];\n"
                   "edge [fontname=\"Helvetica\", fontsize=8, color=\"" MUTED
-                  "\", arrowsize=0.6];\n",
-                  graph->number);
+                  "\", arrowsize=0.6];\n%s",
+                  graph->number, graph->node_count < LARGE_COUNT ? "nslimit=2;\n"
+                                                                 : "nslimit=0.2; mclimit=0.2;\n");
     legend_add(picture, text, graph);
     graph_add(picture, graph);
     sim__text_add(text, "}\n");

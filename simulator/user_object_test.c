@@ -80,6 +80,25 @@ static void wrong_arguments_are_refused(void) {
     BASE_CHECK_EQ(destroyed, 0);
 }
 
+// What graphs refer to is not the program's to release.
+static void references_of_graphs_are_theirs(void) {
+    start();
+    const cudaUserObject_t object = create(1);
+    cudaGraph_t graph;
+    BASE_CHECK_EQ(cudaGraphCreate(&graph, 0), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphRetainUserObject(graph, object, 5, 0), cudaSuccess);
+    BASE_CHECK_EQ(cudaUserObjectRelease(object, 2), cudaErrorInvalidValue);
+    BASE_CHECK_EQ(cudaUserObjectRelease(object, 1), cudaSuccess);
+    BASE_CHECK_EQ(cudaUserObjectRelease(object, 1), cudaErrorInvalidValue);
+    BASE_CHECK_EQ(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove),
+                  cudaErrorInvalidValue);
+    BASE_CHECK_EQ(destroyed, 0);
+    BASE_CHECK_EQ(cudaGraphReleaseUserObject(graph, object, 5), cudaSuccess);
+    BASE_CHECK_EQ(destroyed, 1);
+    BASE_CHECK_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    BASE_CHECK_EQ(destroyed, 1);
+}
+
 static void a_graph_lets_go_when_it_is_destroyed(void) {
     start();
     const cudaUserObject_t object = create(1);
@@ -178,6 +197,7 @@ static void the_machines_end_runs_no_destructors(void) {
 int main(void) {
     the_last_reference_runs_the_destructor();
     wrong_arguments_are_refused();
+    references_of_graphs_are_theirs();
     a_graph_lets_go_when_it_is_destroyed();
     copies_and_executables_refer_as_their_graph_does();
     a_pending_launch_keeps_the_objects();
