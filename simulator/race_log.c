@@ -344,6 +344,7 @@ const struct sim__race_block *sim__race_log_block(uint64_t number) {
 // Numbers go on, so that nothing is mistaken for something of before.
 void sim__race_log_reset(void) {
     first = last + 1;
+    sim__race_origins_reset();
     base_address_map_deinit(&streams);
     memset(recent_streams, 0, sizeof recent_streams);
     base_address_map_deinit(&block_places);

@@ -1,5 +1,6 @@
-// Tables of what was seen, each thing once: names, places of calls, origins. They only grow, up to
-// limits, so that a number stays good for as long as the process lives; a program has few.
+// Tables of what was seen, each thing once: names and places of calls, which stay; and origins,
+// which are forgotten when there are too many. So an origin's number has two parts: which it is,
+// and the number of times they were forgotten before; that of a forgotten one knows nothing.
 #include "simulator/race_site.h"
 
 #include "simulator/call.h"
@@ -13,7 +14,10 @@
 
 #define CHUNK 1024
 #define CHUNK_COUNT 1024
-// Behind so many origins the sizes of new ones are left out.
+#define ORIGIN_BITS 20
+#define ORIGIN_MASK ((1u << ORIGIN_BITS) - 1)
+// Behind so many origins the sizes of new ones are left out; and a new start of the checker forgets
+// them.
 #define SIZED_MAX 32768
 
 // What is in a table stands in chunks, which never move; slots hold numbers, 0: empty.
@@ -41,6 +45,7 @@ struct name {
 
 static struct table sites = {.item_size = sizeof(struct site)};
 static struct table origins = {.item_size = sizeof(struct sim__race_origin)};
+static uint32_t origins_age; // times that they were forgotten, in the bits that are left
 static struct table names = {.item_size = sizeof(struct name)};
 
 // What belongs to a host thread, through restarts of the machine.
@@ -49,9 +54,9 @@ static _Thread_local struct {
     int line;
     const void *address; // sim_call_address
     const char *label;
-    uint32_t number;
+    uint32_t number, start; // the number is of that start of the checker
 } thread;
-static uint32_t thread_count;
+static uint32_t thread_count, start_count;
 
 // --- Tables ---
 
@@ -181,9 +186,24 @@ void sim_race_label(const char *label) {
 }
 
 uint32_t sim__race_thread(void) {
-    if (thread.number == 0)
+    if (thread.number == 0 || thread.start != start_count) {
         thread.number = ++thread_count;
+        thread.start = start_count;
+    }
     return thread.number;
+}
+
+static void origins_forget(void) {
+    origins.count = 0;
+    memset(origins.slots, 0, origins.slot_count * sizeof *origins.slots);
+    ++origins_age;
+}
+
+void sim__race_origins_reset(void) {
+    ++start_count;
+    thread_count = 0;
+    if (origins.count >= SIZED_MAX)
+        origins_forget();
 }
 
 static uint32_t site_here(void) {
@@ -204,7 +224,10 @@ static uint32_t origin_of(struct sim__race_origin *origin) {
     origin->call = (uint8_t)sim__thread()->call;
     if (origins.count >= SIZED_MAX)
         origin->size = 0;
-    return table_intern(&origins, origin, sizeof *origin);
+    if (origins.count == ORIGIN_MASK)
+        origins_forget();
+    const uint32_t number = table_intern(&origins, origin, sizeof *origin);
+    return number == 0 ? 0 : origins_age << ORIGIN_BITS | number;
 }
 
 uint32_t sim__race_origin(const struct sim__operation *operation) {
@@ -236,7 +259,10 @@ uint32_t sim__race_origin_act(enum sim__race_act act, uint64_t size) {
 
 const struct sim__race_origin *sim__race_origin_at(uint32_t origin) {
     static const struct sim__race_origin nothing = {.act = SIM__RACE_CALL, .call = SIM__CALL_OTHER};
-    return origin == 0 || origin > origins.count ? &nothing : item_at(&origins, origin);
+    const uint32_t number = origin & ORIGIN_MASK;
+    const bool is_known = number > 0 && number <= origins.count &&
+                          origin >> ORIGIN_BITS == origins_age << ORIGIN_BITS >> ORIGIN_BITS;
+    return is_known ? item_at(&origins, number) : &nothing;
 }
 
 // --- Text ---

@@ -35,11 +35,13 @@ struct sim__race_origin {
 };
 
 // The origin of OPERATION, which the call under way submits; and of something that is no operation.
-// 0 if it cannot be kept: out of memory, or too many (a million).
+// 0 if it cannot be kept: out of memory. Behind a million they begin anew.
 uint32_t sim__race_origin(const struct sim__operation *operation);
 uint32_t sim__race_origin_act(enum sim__race_act act, uint64_t size);
-// Never NULL: number 0 knows nothing.
+// Never NULL: number 0, and that of one forgotten since, knows nothing.
 const struct sim__race_origin *sim__race_origin_at(uint32_t origin);
+// The checker starts: threads are numbered anew, and many origins are forgotten.
+void sim__race_origins_reset(void);
 // The calling thread's number.
 uint32_t sim__race_thread(void);
 // TEXT, kept for as long as the process lives; NULL of NULL.
