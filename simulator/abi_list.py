@@ -23,7 +23,7 @@ def declarations(lines):
         line = line.split("//")[0].strip()
         if not line:
             continue
-        if opened := re.fullmatch(r"(?:typedef )?(enum|struct) (\w+) \{", line):
+        if opened := re.fullmatch(r"(?:typedef )?(enum|struct|union) (\w+) \{", line):
             aggregate = f"{opened[1]} {opened[2]}"
             yield f"ABI_TYPE({aggregate})"
         elif aggregate is not None and line == "union {":

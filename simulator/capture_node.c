@@ -68,6 +68,8 @@ static cudaError_t part_add(struct sim__capture_part *part, enum cudaGraphNodeTy
         sim__graph_work_release(work);
         return cudaErrorMemoryAllocation;
     }
+    if (type == cudaGraphNodeTypeKernel)
+        (*node)->attributes.priority = part->stream->priority;
     part_advance(part, *node);
     return cudaSuccess;
 }

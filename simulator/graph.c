@@ -241,6 +241,7 @@ static bool node_copy(struct sim__graph *copy, const struct sim__node *node) {
     copy->node_number = new->number = node->number;
     new->kind = node->kind;
     new->element_size = node->element_size;
+    new->attributes = node->attributes;
     new->work = sim__graph_work_retain(node->work);
     new->event = node->event;
     new->stream = node->stream;

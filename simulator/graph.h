@@ -67,6 +67,12 @@ static inline cudaGraphEdgeData sim__edge_unpack(uint32_t data) {
                                .type = (unsigned char)(data >> 16)};
 }
 
+// Of kernel nodes; of others zero.
+struct sim__node_attributes {
+    int priority; // as the program asked for it; captured: the stream's
+    int cooperative;
+};
+
 // A place in a list of a graph's nodes; a list is a ring through its head.
 struct sim__node_link {
     struct sim__node_link *next, *previous;
@@ -90,6 +96,7 @@ struct sim__node {
     enum cudaGraphNodeType type;
     enum cudaMemcpyKind kind;     // memcpy: as the program gave it; captured: unused
     uint32_t element_size;        // memset: as the program gave it; captured: 0
+    struct sim__node_attributes attributes;
     struct sim__graph_work *work; // of types that are one operation; else NULL
     struct sim__graph *child;     // cudaGraphNodeTypeGraph: its own copy
     cudaEvent_t event;            // event record, event wait
@@ -147,6 +154,7 @@ struct sim__exec_node {
     uint64_t origin;           // handle of the graph's node; may be gone
     uint64_t number;           // of the origin in its graph
     uint64_t stream;           // as in sim__node
+    struct sim__node_attributes attributes;
     uint32_t dependency_first; // in the executable's dependencies
     uint32_t dependency_count;
     uint32_t lane; // a chain of edges that it continues: nodes of one lane run in their order

@@ -2,6 +2,8 @@
 #include "simulator/call.h"
 #include "simulator/graph_params.h"
 
+#define ATTRIBUTE_MAX 16 // CUDA's
+
 static cudaError_t typed(cudaGraphNode_t handle, enum cudaGraphNodeType type,
                          struct sim__node **node) {
     const cudaError_t error = sim__node_resolve(handle, node);
@@ -71,7 +73,82 @@ static cudaError_t kernel_get(cudaGraphNode_t handle, struct cudaKernelNodeParam
     return cudaSuccess;
 }
 
+// --- Attributes of kernels ---
+
+// Those that are not simulated are told from those that CUDA does not have.
+static cudaError_t attribute_check(cudaLaunchAttributeID attribute) {
+    if (attribute == cudaLaunchAttributeCooperative || attribute == cudaLaunchAttributePriority)
+        return cudaSuccess;
+    return (int)attribute > cudaLaunchAttributeIgnore && (int)attribute <= ATTRIBUTE_MAX
+               ? cudaErrorNotSupported
+               : cudaErrorInvalidValue;
+}
+
+static cudaError_t attribute_get(cudaGraphNode_t handle, cudaLaunchAttributeID attribute,
+                                 cudaLaunchAttributeValue *value) {
+    struct sim__node *node;
+    const cudaError_t error = typed(handle, cudaGraphNodeTypeKernel, &node);
+    if (error != cudaSuccess || value == NULL)
+        return cudaErrorInvalidValue;
+    const cudaError_t known = attribute_check(attribute);
+    if (known != cudaSuccess)
+        return known;
+    *value = (cudaLaunchAttributeValue){.pad = {0}};
+    if (attribute == cudaLaunchAttributePriority)
+        value->priority = node->attributes.priority;
+    else
+        value->cooperative = node->attributes.cooperative;
+    return cudaSuccess;
+}
+
+static cudaError_t attribute_set(cudaGraphNode_t handle, cudaLaunchAttributeID attribute,
+                                 const cudaLaunchAttributeValue *value) {
+    struct sim__node *node;
+    const cudaError_t error = typed(handle, cudaGraphNodeTypeKernel, &node);
+    if (error != cudaSuccess || value == NULL)
+        return cudaErrorInvalidValue;
+    const cudaError_t known = attribute_check(attribute);
+    if (known == cudaSuccess && attribute == cudaLaunchAttributePriority)
+        node->attributes.priority = value->priority;
+    else if (known == cudaSuccess)
+        node->attributes.cooperative = value->cooperative;
+    return known;
+}
+
+static cudaError_t attributes_copy(cudaGraphNode_t to_handle, cudaGraphNode_t from_handle) {
+    struct sim__node *to, *from;
+    cudaError_t error = typed(to_handle, cudaGraphNodeTypeKernel, &to);
+    if (error == cudaSuccess)
+        error = typed(from_handle, cudaGraphNodeTypeKernel, &from);
+    if (error == cudaSuccess)
+        to->attributes = from->attributes;
+    return error;
+}
+
 // --- The calls ---
+
+cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID attribute,
+                                            cudaLaunchAttributeValue *value) {
+    cudaError_t error = sim__call_begin(SIM__CALL_OTHER);
+    if (error == cudaSuccess)
+        error = attribute_get(node, attribute, value);
+    return sim__call_end(SIM__CALL_OTHER, error);
+}
+
+cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID attribute,
+                                            const cudaLaunchAttributeValue *value) {
+    cudaError_t error = sim__call_begin(SIM__CALL_OTHER);
+    if (error == cudaSuccess)
+        error = attribute_set(node, attribute, value);
+    return sim__call_end(SIM__CALL_OTHER, error);
+}
+
+cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t to, cudaGraphNode_t from) {
+    cudaError_t error = sim__call_begin(SIM__CALL_OTHER);
+    if (error == cudaSuccess)
+        error = attributes_copy(to, from);
+    return sim__call_end(SIM__CALL_OTHER, error);
+}
 
 // No functions are registered.
 cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node,

@@ -276,6 +276,58 @@ static void kernels_are_the_simulators_and_their_arguments_are_copied(void) {
     BASE_CHECK_EQ(sim_graph_add_kernel(&other, graph, NULL, 0, NULL), cudaErrorInvalidValue);
 }
 
+static void kernels_keep_priority_and_cooperation(void) {
+    start();
+    cudaGraphNode_t node, other, none, captured;
+    cudaGraph_t copy;
+    cudaStream_t urgent;
+    cudaLaunchAttributeValue value;
+    size_t count = 1;
+    const struct sim_kernel kernel = {.body = add_body};
+    BASE_CHECK_EQ(sim_graph_add_kernel(&node, graph, NULL, 0, &kernel), cudaSuccess);
+    BASE_CHECK_EQ(sim_graph_add_kernel(&other, graph, NULL, 0, &kernel), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphAddEmptyNode(&none, graph, NULL, 0), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphKernelNodeGetAttribute(node, cudaLaunchAttributePriority, &value),
+                  cudaSuccess);
+    BASE_CHECK_EQ(value.priority, 0);
+    value.priority = -3;
+    BASE_CHECK_EQ(cudaGraphKernelNodeSetAttribute(node, cudaKernelNodeAttributePriority, &value),
+                  cudaSuccess);
+    value.cooperative = 1;
+    BASE_CHECK_EQ(cudaGraphKernelNodeSetAttribute(node, cudaLaunchAttributeCooperative, &value),
+                  cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphKernelNodeCopyAttributes(other, node), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphClone(&copy, graph), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphNodeFindInClone(&other, other, copy), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphKernelNodeGetAttribute(other, cudaLaunchAttributePriority, &value),
+                  cudaSuccess);
+    BASE_CHECK_EQ(value.priority, -3);
+    BASE_CHECK_EQ(cudaGraphKernelNodeGetAttribute(other, cudaLaunchAttributeCooperative, &value),
+                  cudaSuccess);
+    BASE_CHECK_EQ(value.cooperative, 1);
+    BASE_CHECK_EQ(cudaGraphKernelNodeGetAttribute(none, cudaLaunchAttributePriority, &value),
+                  cudaErrorInvalidValue);
+    BASE_CHECK_EQ(cudaGraphKernelNodeSetAttribute(none, cudaLaunchAttributePriority, &value),
+                  cudaErrorInvalidValue);
+    BASE_CHECK_EQ(cudaGraphKernelNodeCopyAttributes(none, node), cudaErrorInvalidValue);
+    BASE_CHECK_EQ(cudaGraphKernelNodeCopyAttributes(node, none), cudaErrorInvalidValue);
+    BASE_CHECK_EQ(cudaGraphKernelNodeGetAttribute(node, cudaLaunchAttributePriority, NULL),
+                  cudaErrorInvalidValue);
+    BASE_CHECK_EQ(cudaGraphKernelNodeSetAttribute(node, (cudaLaunchAttributeID)1, &value),
+                  cudaErrorNotSupported); // the window of the cache
+    BASE_CHECK_EQ(cudaGraphKernelNodeSetAttribute(node, (cudaLaunchAttributeID)99, &value),
+                  cudaErrorInvalidValue);
+
+    BASE_CHECK_EQ(cudaStreamCreateWithPriority(&urgent, cudaStreamNonBlocking, -1), cudaSuccess);
+    BASE_CHECK_EQ(cudaStreamBeginCapture(urgent, cudaStreamCaptureModeRelaxed), cudaSuccess);
+    BASE_CHECK_EQ(sim_launch_kernel(urgent, &kernel), cudaSuccess);
+    BASE_CHECK_EQ(cudaStreamEndCapture(urgent, &copy), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphGetNodes(copy, &captured, &count), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphKernelNodeGetAttribute(captured, cudaLaunchAttributePriority, &value),
+                  cudaSuccess);
+    BASE_CHECK_EQ(value.priority, -1);
+}
+
 static void event_nodes_record_and_wait_at_the_launch(void) {
     start();
     cudaEvent_t event, other, told;
@@ -541,6 +593,7 @@ int main(void) {
     a_fill_node_repeats_elements_of_one_two_or_four_bytes();
     a_host_node_calls_its_function_with_its_argument();
     kernels_are_the_simulators_and_their_arguments_are_copied();
+    kernels_keep_priority_and_cooperation();
     event_nodes_record_and_wait_at_the_launch();
     a_node_of_another_type_tells_nothing();
     nodes_of_any_type_come_from_one_call();

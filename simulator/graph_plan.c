@@ -59,6 +59,7 @@ static void nodes_number(struct plan *plan, const struct sim__graph *graph) {
             .origin = node->slot.handle,
             .number = node->number,
             .stream = node->stream,
+            .attributes = node->attributes,
             .enabled = true,
         };
         if (node->child == NULL)

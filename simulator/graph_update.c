@@ -115,13 +115,28 @@ static bool sinks_pair(struct pairing *pairing, const struct sim__exec_node *chi
 
 static bool is_memory(const struct sim__exec_node *node) { return node->allocation != NULL; }
 
+// A cooperative kernel stays one; priorities stay where the executable goes by them.
+static bool attributes_fit(const struct pairing *pairing, const struct sim__exec_node *old,
+                           const struct sim__exec_node *new) {
+    return (old->attributes.cooperative != 0) == (new->attributes.cooperative != 0) &&
+           ((pairing->old->flags & cudaGraphInstantiateFlagUseNodePriority) == 0 ||
+            old->attributes.priority == new->attributes.priority);
+}
+
+static enum cudaGraphExecUpdateResult node_fits(const struct pairing *pairing,
+                                                const struct sim__exec_node *old,
+                                                const struct sim__exec_node *new) {
+    if (is_memory(new))
+        return cudaGraphExecUpdateErrorNotSupported;
+    return attributes_fit(pairing, old, new) ? sim__work_replaceable(old->work, new->work)
+                                             : cudaGraphExecUpdateErrorAttributesChanged;
+}
+
 static bool parameters_fit(const struct pairing *pairing) {
     for (uint32_t i = 0; i < pairing->new->node_count; ++i) {
         const struct sim__exec_node *new = &pairing->new->nodes[i];
         const struct sim__exec_node *old = &pairing->old->nodes[pairing->old_of[i]];
-        const enum cudaGraphExecUpdateResult result =
-            is_memory(new) ? cudaGraphExecUpdateErrorNotSupported
-                           : sim__work_replaceable(old->work, new->work);
+        const enum cudaGraphExecUpdateResult result = node_fits(pairing, old, new);
         if (result != cudaGraphExecUpdateSuccess)
             return misfit(pairing, result, i, UNPAIRED);
     }
@@ -147,6 +162,7 @@ static void take_over(const struct pairing *pairing, struct sim__exec *fresh,
         old->work = new->work;
         new->work = work; // goes with FRESH
         old->event = new->event;
+        old->attributes = new->attributes;
         objects_replace(exec, &old->objects, &new->objects);
     }
     objects_replace(exec, child == NULL ? &exec->objects : &child->objects, &fresh->objects);

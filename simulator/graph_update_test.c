@@ -267,6 +267,33 @@ static void copies_and_fills_keep_their_kind_of_memory_and_device(void) {
     BASE_CHECK(bytes[15] == 4 && bytes[16] == 0 && bytes[128] == 4);
 }
 
+static cudaGraph_t attributed(cudaLaunchAttributeID attribute, int value, cudaGraphNode_t *node) {
+    const cudaGraph_t graph = new_graph();
+    cudaLaunchAttributeValue set = {.pad = {0}};
+    memcpy(&set, &value, sizeof value); // both are the first
+    *node = kernel(graph, NULL, 0, 1);
+    BASE_CHECK_EQ(cudaGraphKernelNodeSetAttribute(*node, attribute, &set), cudaSuccess);
+    return graph;
+}
+
+static void cooperative_kernels_and_priorities_in_force_stay(void) {
+    start(1);
+    cudaGraphNode_t node;
+    cudaGraphExec_t by_priority;
+    cudaGraph_t graph = attributed(cudaLaunchAttributePriority, -2, &node);
+    const cudaGraphExec_t exec = instantiate(graph);
+    BASE_CHECK_EQ(cudaGraphInstantiateWithFlags(&by_priority, graph,
+                                                cudaGraphInstantiateFlagUseNodePriority),
+                  cudaSuccess);
+    updates(by_priority, graph);
+    graph = attributed(cudaLaunchAttributePriority, -1, &node);
+    updates(exec, graph);
+    refuses(by_priority, graph, cudaGraphExecUpdateErrorAttributesChanged, node, NULL);
+    graph = attributed(cudaLaunchAttributeCooperative, 1, &node);
+    refuses(exec, graph, cudaGraphExecUpdateErrorAttributesChanged, node, NULL);
+    updates(instantiate(graph), graph);
+}
+
 static void memory_nodes_are_not_supported(void) {
     start(1);
     struct cudaMemAllocNodeParams parameters = {
@@ -379,6 +406,7 @@ int main(void) {
     nodes_are_paired_from_the_ends_backwards();
     a_kernel_takes_another_function_of_its_device();
     copies_and_fills_keep_their_kind_of_memory_and_device();
+    cooperative_kernels_and_priorities_in_force_stay();
     memory_nodes_are_not_supported();
     a_cycle_is_another_topology();
     what_names_nothing_is_an_error_of_the_call();

@@ -226,6 +226,17 @@ static void node_of_no_kernel(struct conformance *c) {
     answer_node_count(c, "nodes", graph);
 }
 
+static void node_attributes_of_no_kernel(struct conformance *c) {
+    cudaGraph_t graph = conformance_graph(c);
+    cudaGraphNode_t node = empty_node(c, graph, NULL, 0);
+    cudaKernelNodeAttrValue value = {.priority = 0};
+    answer_code(c, "get",
+                cudaGraphKernelNodeGetAttribute(node, cudaKernelNodeAttributePriority, &value));
+    answer_code(c, "set",
+                cudaGraphKernelNodeSetAttribute(node, cudaKernelNodeAttributePriority, &value));
+    answer_code(c, "copy", cudaGraphKernelNodeCopyAttributes(node, node));
+}
+
 static void node_events(struct conformance *c) {
     cudaEvent_t one = conformance_event(c), two = conformance_event(c), event = NULL;
     cudaGraph_t graph = conformance_graph(c);
@@ -328,6 +339,9 @@ const struct conformance_case conformance__cases_graph_node[] = {
     CASE("node-of-no-kernel", "7.5", UNVERIFIED, node_of_no_kernel,
         "a kernel node of a function that is no kernel: 98; without parameters: 1",
         "function=98 null=1 get=1 set=1 exec-set=1 nodes=1", NULL),
+    CASE("node-attributes-of-no-kernel", "7.5", UNVERIFIED, node_attributes_of_no_kernel,
+        "only kernel nodes have attributes: else 1",
+        "get=1 set=1 copy=1", NULL),
     CASE("node-events", "7.5", VERIFIED, node_events,
         "event nodes have an event, which can be set",
         "record=yes wait=yes record-set=yes wait-set=yes other=1", NULL),

@@ -155,6 +155,24 @@ struct cudaKernelNodeParamsV2 {
     void **extra;
 };
 
+// Attributes of kernel nodes. There are more of them: refused.
+typedef enum cudaLaunchAttributeID {
+    cudaLaunchAttributeIgnore = 0,
+    cudaLaunchAttributeCooperative = 2,
+    cudaLaunchAttributePriority = 8,
+} cudaLaunchAttributeID;
+
+typedef union cudaLaunchAttributeValue {
+    char pad[64];
+    int cooperative;
+    int priority;
+} cudaLaunchAttributeValue;
+
+typedef cudaLaunchAttributeID cudaKernelNodeAttrID;
+typedef cudaLaunchAttributeValue cudaKernelNodeAttrValue;
+#define cudaKernelNodeAttributeCooperative cudaLaunchAttributeCooperative
+#define cudaKernelNodeAttributePriority cudaLaunchAttributePriority
+
 struct cudaHostNodeParams {
     cudaHostFn_t fn;
     void *userData;
