@@ -11,7 +11,7 @@
 #include "simulator/race_property/program.h"
 
 #define POINTS_MAX 1024
-#define PAIRS_MAX  4096
+#define PAIRS_MAX  16384
 #define ACCESSES_MAX (3 * STEPS_MAX)
 
 enum pair_kind {

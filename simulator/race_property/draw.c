@@ -178,7 +178,10 @@ void program_draw(struct base_random *random, struct program *program) {
         drawing.is_arena[i] = arenas >> i & 1;
     if (!queries)
         drawing.free_queries = 2; // no more
-    const int wanted = (int)base_random_between(random, 16, COUNT_WANTED_MAX);
+    if (base_random_chance(random, 0.03))
+        draw_crowd(&drawing);
+    const int wanted =
+        program->count + (int)base_random_between(random, 16, COUNT_WANTED_MAX);
     for (int i = 0; program->count < wanted && i < 2 * wanted; ++i) {
         if (threads > 1 && draw_chance(&drawing, 0.2))
             drawing.thread = 1 - drawing.thread;

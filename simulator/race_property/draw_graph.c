@@ -115,6 +115,24 @@ void draw_graph(struct drawing *drawing) {
     draw_instances(drawing, operation.graph);
 }
 
+void draw_crowd(struct drawing *drawing) {
+    struct operation operation = make(drawing, GRAPH_CREATE);
+    operation.graph = drawing->capture_count;
+    operation.device = 0;
+    drawing_emit(drawing, &operation);
+    const int buffer = 0; // of device 0, and no arena
+    const struct span whole = {buffer, NONE, 0, CELLS, CELLS, 1};
+    operation.verb = ADD_KERNEL;
+    operation.step_count = 1;
+    operation.steps[0] = (struct step){STEP_SET, whole, {whole, whole}};
+    const int first = drawing_emit(drawing, &operation);
+    for (int i = draw_between(drawing, 40, 60); i > 0; --i)
+        draw_reader(drawing, operation.graph, buffer, first);
+    draw_instances(drawing, operation.graph);
+    for (int i = draw_below(drawing, 4); i > 0; --i)
+        draw_launch(drawing);
+}
+
 // --- Launches ---
 
 // Whether a block that the graph knows nothing of holds bytes that its blocks held.

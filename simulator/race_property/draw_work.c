@@ -311,6 +311,18 @@ void draw_node(struct drawing *drawing, int graph) {
     drawing_emit(drawing, &operation);
 }
 
+void draw_reader(struct drawing *drawing, int graph, int buffer, int first) {
+    const struct target target = {buffer, NONE, 0, drawing->program->buffers[buffer].size};
+    const struct span span = span_draw(drawing, &target, true);
+    struct operation operation = make(drawing, ADD_KERNEL);
+    operation.graph = graph;
+    operation.device = drawing->captures[graph].device;
+    operation.step_count = operation.dependency_count = 1;
+    operation.steps[0] = (struct step){STEP_READ, span, {span, span}};
+    operation.dependencies[0] = first;
+    drawing_emit(drawing, &operation);
+}
+
 bool draw_work(struct drawing *drawing, int stream) {
     struct operation operation;
     return operation_draw(drawing, stream, &operation) &&

@@ -153,6 +153,8 @@ struct target {
 bool draw_work(struct drawing *drawing, int stream);
 // Appends a node of GRAPH with the dependencies that it needs.
 void draw_node(struct drawing *drawing, int graph);
+// Appends a node of GRAPH that reads some of BUFFER behind node FIRST.
+void draw_reader(struct drawing *drawing, int graph, int buffer, int first);
 // Two operations in different streams that nothing need order: pieces between each other's pieces,
 // or atomics.
 void draw_side_by_side(struct drawing *drawing);
@@ -170,8 +172,9 @@ int stream_choose(struct drawing *drawing, int device);
 
 void draw_capture(struct drawing *drawing);
 void draw_launch(struct drawing *drawing);
-// A graph built node by node.
+// A graph built node by node; one of many nodes that nothing orders among each other.
 void draw_graph(struct drawing *drawing);
+void draw_crowd(struct drawing *drawing);
 
 static inline int draw_below(struct drawing *drawing, int bound) {
     return (int)base_random_below(drawing->random, (uint64_t)bound);

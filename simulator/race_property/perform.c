@@ -18,6 +18,7 @@
 #include <string.h>
 
 #define POLLS_MAX 100000
+#define STEPS_BEFORE 4100 // more than those for which the checker keeps all
 
 static struct run {
     const struct program *program;
@@ -414,9 +415,20 @@ static void buffer_create(int index) {
         (void)sim_host_access(pointer, size, true);
 }
 
+static bool writes_values(const struct program *program) {
+    for (int i = 0; i < program->count; ++i)
+        if (program->operations[i].verb == WRITE_VALUE)
+            return true;
+    return false;
+}
+
 static void machine_start(void) {
-    BASE_CHECK_EQ(sim_configure(&(struct sim_options){.device_count = run.program->device_count,
-                                                      .capacity_bytes = 256 * BASE_MIB}),
+    const bool bytes = !run.performance->without_bytes || writes_values(run.program);
+    BASE_CHECK_EQ(sim_configure(&(struct sim_options){
+                      .device_count = run.program->device_count,
+                      .capacity_bytes = 256 * BASE_MIB,
+                      .numerics = bytes ? SIM_NUMERICS_ON : SIM_NUMERICS_OFF,
+                  }),
                   BASE_OK);
     BASE_CHECK_EQ(sim_schedule(run.performance->schedule), BASE_OK);
     BASE_CHECK_EQ(sim_reading("threads", run.program->threads_strict ? "strict" : "shared"),
@@ -430,6 +442,8 @@ static void machine_start(void) {
                   cudaSuccess);
     run.counters = counters;
     memset(counters, 0, STREAMS_MAX * sizeof *run.counters);
+    for (int i = 0; run.performance->late && i < STEPS_BEFORE; ++i)
+        (void)sim_host_access(counters, 1, true);
     streams_create();
     for (int i = 0; i < run.program->buffer_count; ++i)
         if (!run.program->buffers[i].allocated)

@@ -10,6 +10,10 @@ struct performance {
     int cell_bytes;       // what a cell stands for
     // Of accesses through a block, whether the launch names it: by bits of the operation's index.
     bool name_blocks;
+    // The checker has seen much before the program begins, and keeps less of what others stand for.
+    bool late;
+    // Device memory is addresses only; programs that watch counters get real memory all the same.
+    bool without_bytes;
 };
 
 struct performed {

@@ -21,7 +21,7 @@
 #define GRAPHS_MAX  5
 #define EXECS_MAX   8
 #define TOKENS_MAX  24
-#define OPERATIONS_MAX 126
+#define OPERATIONS_MAX 190
 #define DEVICES    2
 #define THREADS    2
 #define NONE       (-1)

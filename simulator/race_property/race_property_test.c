@@ -2,7 +2,8 @@
 // least one of the pairs that are unordered then, and no other.
 //
 //     race_property_test [PROGRAMS [FIRST [SCHEDULE]]]      default: 2,000 programs from seed 1
-//     race_property_test --every-edge ...                   not one edge of each program, but all
+//     race_property_test --every-edge ...       not one edge of each program, but all
+//     race_property_test --late ...             behind much that the checker has seen already
 //
 // What is unordered says closure.h from the program alone. A failure is printed with its seed as a
 // litmus case, made smaller.
@@ -32,12 +33,14 @@ static struct {
 } totals;
 
 static const char *only_schedule; // NULL: all
-static bool every_edge;
+static bool every_edge, all_late;
 
 static struct performance performance_make(uint64_t seed) {
     static const int cells[] = {1, 3, 64, 1000, 1, 4, 96, 512, 1, 2, 48, 8192};
     return (struct performance){.cell_bytes = cells[seed % (sizeof cells / sizeof cells[0])],
-                                .name_blocks = seed % 2};
+                                .name_blocks = seed % 2,
+                                .late = all_late || seed % 8 == 7,
+                                .without_bytes = seed % 4 >= 2};
 }
 
 static void fail(const struct program *program, struct performance performance,
@@ -45,8 +48,9 @@ static void fail(const struct program *program, struct performance performance,
     char name[32];
     static struct program small;
     ++totals.failures;
-    printf("seed %" PRIu64 ", schedule %s, cells of %d bytes, removed: %s: %s\n", seed,
-           performance.schedule, performance.cell_bytes, removed, verdict_text(verdict));
+    printf("seed %" PRIu64 ", schedule %s, cells of %d bytes%s, removed: %s: %s\n", seed,
+           performance.schedule, performance.cell_bytes, performance.late ? ", late" : "", removed,
+           verdict_text(verdict));
     if (verdict == VERDICT_ILLEGAL)
         printf("%s\n", verdict_judgement()->why);
     small = *program;
@@ -201,9 +205,10 @@ static void check_removals(const struct program *program, uint64_t seed) {
 }
 
 int main(int argc, char **argv) {
-    every_edge = argc > 1 && strcmp(argv[1], "--every-edge") == 0;
-    argc -= every_edge;
-    argv += every_edge;
+    for (; argc > 1 && argv[1][0] == '-'; --argc, ++argv) {
+        every_edge = every_edge || strcmp(argv[1], "--every-edge") == 0;
+        all_late = all_late || strcmp(argv[1], "--late") == 0;
+    }
     const uint64_t programs = argc > 1 ? strtoull(argv[1], NULL, 10) : 2000;
     const uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     static struct program program;
