@@ -98,7 +98,15 @@ static void one_listed_race_is_enough_and_none_else_may_be_there(void) {
     races[1].block = -1;
     BASE_CHECK(!is_right(RACY, races, 3, &wrong));
     BASE_CHECK_EQ(wrong, 1);
-    BASE_CHECK(!is_right(RACY, races, LITMUS_RACE_COUNT_MAX + 1, &wrong)); // more than were kept
+}
+
+static void more_reports_than_were_kept_are_wrong(void) {
+    struct litmus_race races[LITMUS_RACE_COUNT_MAX + 1];
+    int wrong;
+    for (int i = 0; i <= LITMUS_RACE_COUNT_MAX; ++i)
+        races[i] = data_race;
+    BASE_CHECK(is_right(RACY, races, LITMUS_RACE_COUNT_MAX, &wrong));
+    BASE_CHECK(!is_right(RACY, races, LITMUS_RACE_COUNT_MAX + 1, &wrong));
 }
 
 static void any_report_about_a_right_case_is_wrong(void) {
@@ -145,6 +153,7 @@ int main(void) {
     race_is_found_whichever_side_comes_first();
     race_that_differs_in_anything_is_none();
     one_listed_race_is_enough_and_none_else_may_be_there();
+    more_reports_than_were_kept_are_wrong();
     any_report_about_a_right_case_is_wrong();
     case_that_asks_need_not_race_in_every_run();
     race_is_written_as_a_race_line();
