@@ -15,6 +15,7 @@
 #define DEAD_MAX 4096
 
 static struct sim__range_index lives;
+static struct sim__life *recent; // that was looked for last
 static struct sim__life *first_dead, *last_dead;
 static uint32_t dead_count;
 static uint64_t lowest = UINT64_MAX, highest; // of device memory
@@ -24,7 +25,12 @@ static uint64_t life_end(const struct sim__life *life) {
 }
 
 struct sim__life *sim__life_at(uint64_t address) {
-    return (struct sim__life *)sim__range_at(&lives, address);
+    if (recent != NULL && address - recent->range.start < recent->range.size)
+        return recent;
+    struct sim__life *life = (struct sim__life *)sim__range_at(&lives, address);
+    if (life != NULL)
+        recent = life;
+    return life;
 }
 
 // --- The dead ---
@@ -56,6 +62,8 @@ static void life_free(struct sim__life *life) {
     if (life->is_dead)
         dead_unlink(life);
     sim__range_remove(&lives, &life->range);
+    if (recent == life)
+        recent = NULL;
     sim__undefined_clear(&life->undefined);
     sim__race_node_release(life->born.node);
     sim__race_node_release(life->died.node);

@@ -32,6 +32,10 @@ struct shape {
 };
 
 static struct sim__range_index pieces;
+// Those that were looked for last, by their start: most accesses are to what was accessed before. A
+// piece that is gone has no size, and stays memory of ours.
+#define RECENT_COUNT 1024
+static struct piece *recent[RECENT_COUNT];
 static struct piece *first_piece;
 static uint64_t piece_count;
 static struct piece *idle; // through next
@@ -84,6 +88,7 @@ static void piece_remove(struct piece *piece) {
     if (piece->next != NULL)
         piece->next->previous = piece->previous;
     sim__race_list_clear(&piece->list);
+    piece->range.size = 0;
     piece->next = idle;
     idle = piece;
     --piece_count;
@@ -98,10 +103,19 @@ static struct piece *piece_split(struct piece *piece, uint64_t at) {
     return upper;
 }
 
+static struct piece **recent_place(uint64_t start) {
+    return &recent[(start * UINT64_C(0x9e3779b97f4a7c15)) >> 54];
+}
+
 // The first piece that ends behind START, if it begins before END; else NULL. *before: the last one
 // that ends at START or before.
 static struct piece *pieces_from(uint64_t start, uint64_t end, struct piece **before) {
-    struct piece *piece = (struct piece *)sim__range_overlapping(&pieces, start, end - start);
+    struct piece **place = recent_place(start), *piece = *place;
+    if (piece != NULL && piece->range.start == start && piece->range.size > 0) {
+        *before = piece->previous;
+        return piece;
+    }
+    piece = (struct piece *)sim__range_overlapping(&pieces, start, end - start);
     if (piece == NULL) {
         *before = start == 0 ? NULL
                              : (struct piece *)sim__range_overlapping(&pieces, 0, start);
@@ -110,6 +124,7 @@ static struct piece *pieces_from(uint64_t start, uint64_t end, struct piece **be
     while (piece->previous != NULL && piece_end(piece->previous) > start)
         piece = piece->previous;
     *before = piece->previous;
+    *place = piece;
     return piece;
 }
 
@@ -367,6 +382,7 @@ void sim__shadow_forget(uint64_t start, uint64_t size) {
 void sim__shadow_clear(void) {
     while (first_piece != NULL)
         piece_remove(first_piece);
+    memset(recent, 0, sizeof recent);
     sim__range_index_deinit(&pieces);
     while (idle != NULL) {
         struct piece *next = idle->next;
