@@ -27,9 +27,9 @@ MARKS = {"record": "record", "wait": "wait", "host-wait": "wait"}
 
 @dataclasses.dataclass
 class Column:
-    """An entry, or one of the two operations that has none."""
+    """An entry, or one of the two operations that has none, or a node of a graph."""
 
-    entry: object  # races.Entry
+    entry: object  # race_records.Entry, or None
     lane: object
     lines: list  # its words
     site: str
@@ -351,8 +351,49 @@ def make_bars(race, columns):
     return bars
 
 
+# --------------------------------------------------------------------------------------------------
+# Inside a graph.
+
+
+def node_column(race, node, lane):
+    side = getattr(race, node.side) if node.side in ("first", "second") else None
+    lines = side_words(side) if side else broken(short_name(node.what))
+    return Column(None, lane, lines, short_site(node.site), True, node.side if side else "")
+
+
+def plan_nodes(race, left):
+    """A lane for each stream that captured nodes, else for each chain of edges."""
+    keys = [("stream", n.stream) if n.stream else ("chain", n.chain) for n in race.nodes]
+    lanes = {}
+    for key in sorted(set(keys)):
+        note = f"captured, graph {race.first.graph}" if key[0] == "stream" else ""
+        lanes[key] = Lane(key, f"{key[0]} {key[1]}", note)
+    columns = {}
+    for node, key in zip(race.nodes, keys):
+        columns[node.node] = node_column(race, node, lanes[key])
+    edges = [
+        (columns[dependency], columns[node.node], "edge")
+        for node in race.nodes
+        for dependency in node.dependencies
+        if dependency in columns
+    ]
+    left = place(race, columns.values(), left)
+    return Plan(race, list(lanes.values()), list(columns.values()), edges, [], left)
+
+
+def place(race, columns, left):
+    """Sets the columns beside each other; returns where they end."""
+    for column in columns:
+        left += 22 if column.hidden else 0
+        column.left, column.width = left, measure(column, race)
+        left += column.width + COLUMN_PAD_PT
+    return left
+
+
 def plan(race, left):
     """LEFT: where the columns begin."""
+    if race.nodes:
+        return plan_nodes(race, left)
     entries = choose(race)
     keys = {lane_of(entry, race) for entry in entries if entry.kind not in ("take", "use", "give")}
     keys |= {side_lane(race, side) for side in (race.first, race.second) if side}
@@ -360,12 +401,12 @@ def plan(race, left):
     lanes = {key: make_lane(key, race) for key in ordered}
     columns = make_columns(race, entries, lanes)
     count_hidden(race, entries, columns, lanes)
-    for column in columns:
-        if column.hidden:
-            left += 22
-        column.left, column.width = left, measure(column, race)
-        left += column.width + COLUMN_PAD_PT
+    left = place(race, columns, left)
     return Plan(
-        race, list(lanes.values()), columns, make_edges(race, columns), make_bars(race, columns),
+        race,
+        list(lanes.values()),
+        columns,
+        make_edges(race, columns),
+        make_bars(race, columns),
         left,
     )

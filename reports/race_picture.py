@@ -180,6 +180,9 @@ class Picture:
     def draw_edges(self):
         for start, end, kind in self.plan.edges:
             if start.lane is end.lane:
+                if kind == "edge":  # of a graph
+                    top = self.tops[id(start.lane)]
+                    self.arrow((start.left + start.width, top), (end.left, top), "ink", zorder=2)
                 continue
             line = {"linestyle": (0, (1, 1.5))} if kind == "legacy" else {}
             self.arrow(*self.ends(start, end), "ink", zorder=2, **line)

@@ -93,6 +93,20 @@ class Stream:
 
 
 @dataclasses.dataclass
+class Node:
+    """Of a graph's launch."""
+
+    node: int  # its place in the launch
+    number: int
+    stream: int  # that captured it; 0: none
+    chain: int
+    what: str
+    site: str
+    side: str  # "first", "second" or ""
+    dependencies: list
+
+
+@dataclasses.dataclass
 class Race:
     number: int
     rule: str
@@ -113,6 +127,7 @@ class Race:
     streams: list
     gap: bool
     log: list
+    nodes: list
 
 
 def optional_text(item, key):
@@ -209,6 +224,19 @@ def read_stream(item):
     )
 
 
+def read_node(item):
+    return Node(
+        node=item.get("node").number(),
+        number=item.get("number").number(),
+        stream=item.get("stream").number(),
+        chain=item.get("chain").number(),
+        what=item.get("what").text(),
+        site=optional_text(item, "site"),
+        side=optional_text(item, "side"),
+        dependencies=item.get("dependencies").numbers(),
+    )
+
+
 def read_race(item):
     allocation = item.get("allocation") if item.has("allocation") else None
     race = Race(
@@ -231,6 +259,7 @@ def read_race(item):
         streams=[read_stream(stream) for stream in item.get("streams").items()],
         gap=item.get("gap").truth(),
         log=[read_entry(entry) for entry in item.get("log").items()],
+        nodes=[read_node(node) for node in item.get("nodes").items()],
     )
     if race.first is None and race.second is None:
         item.fail("names no operation", 'a "first", a "second" or both')

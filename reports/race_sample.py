@@ -60,6 +60,7 @@ def race(number, rule, first, second, log, stream_list, **more):
         "streams": stream_list,
         "gap": False,
         "log": log,
+        "nodes": [],
     } | more
 
 
@@ -182,6 +183,48 @@ def legacy(number=1):
     known = streams(1, 2, 7, legacy=1)
     known[1]["nonblocking"] = False
     return race(number, "write-write", side(log[1], "write"), side(log[3], "write"), log, known)
+
+
+def inside(number=1, captured=True):
+    """Two nodes of a graph without a path between them."""
+
+    def node(place, what, stream, chain, dependencies):
+        return {
+            "node": place,
+            "number": place + 1,
+            "stream": stream if captured else 0,
+            "chain": chain,
+            "what": what,
+            "site": f"train.c:{30 + place}",
+            "side": {1: "first", 2: "second"}.get(place, ""),
+            "dependencies": dependencies,
+        }
+
+    nodes = [
+        node(0, "kernel start", 3, 1, []),
+        node(1, "kernel fork", 5, 2, [0]),
+        node(2, "kernel main", 3, 1, [0]),
+        node(3, "kernel end", 3, 1, [2, 1]),
+    ]
+    sides = [
+        {
+            "what": nodes[i]["what"],
+            "mode": "write",
+            "site": "train.c:60",
+            "stream": 2,
+            "device": 0,
+            "thread": 1,
+            "sequence": 9,
+            "node_site": nodes[i]["site"],
+            "node_number": nodes[i]["number"],
+            "node_stream": nodes[i]["stream"],
+            "graph": 6,
+        }
+        for i in (1, 2)
+    ]
+    return race(
+        number, "write-write", *sides, [], streams(3, 5), inside_graph=True, nodes=nodes
+    )
 
 
 def write(path, races):

@@ -42,6 +42,8 @@ MADE = {
     "crowded": race_sample.crowded,
     "uninitialised": race_sample.uninitialised,
     "legacy": race_sample.legacy,
+    "inside": race_sample.inside,
+    "built": lambda number=1: race_sample.inside(number, captured=False),
 }
 
 
@@ -92,6 +94,17 @@ class Layout(unittest.TestCase):
             [(start.entry.number, end.entry.number, kind) for start, end, kind in edges],
             [(1, 2, "legacy"), (2, 3, "legacy")],
         )
+
+    def test_nodes_of_a_launch_have_their_edges(self):
+        for captured, lanes in ((True, ["stream 3", "stream 5"]), (False, ["chain 1", "chain 2"])):
+            found = plan(race_sample.inside(captured=captured))
+            self.assertEqual([lane.name for lane in found.lanes], lanes)
+            self.assertEqual(found.side("first").lines, ["fork", "node 2 of graph 6"])
+            self.assertEqual(found.side("second").lines, ["main", "node 3 of graph 6"])
+            names = [(start.lines[0], end.lines[0]) for start, end, _ in found.edges]
+            self.assertEqual(
+                names, [("start", "fork"), ("start", "main"), ("main", "end"), ("fork", "end")]
+            )
 
     def test_what_is_left_out_is_counted(self):
         made = race_sample.crowded()
@@ -202,12 +215,12 @@ class Page(unittest.TestCase):
             status = race.main([self.path("races.jsonl"), "--out", self.path("out")])
         self.assertEqual(status, 0)
         self.assertEqual(output.getvalue().strip(), self.path("out/index.html"))
-        expected = {f"race-{i}.{ending}" for i in range(1, 6) for ending in ("png", "svg")}
+        expected = {f"race-{i}.{ending}" for i in range(1, 8) for ending in ("png", "svg")}
         self.assertEqual(set(os.listdir(self.path("out"))), expected | {"index.html"})
         with open(self.path("out/index.html"), encoding="utf-8") as file:
             page = file.read()
-        self.assertEqual(page.count("<svg "), 5)
-        for i in range(1, 6):
+        self.assertEqual(page.count("<svg "), 7)
+        for i in range(1, 8):
             self.assertIn(f'id="race-{i}"', page)
             self.assertIn(f'href="race-{i}.svg"', page)
         self.assertNotIn("http://", page.replace("http://www.w3.org", ""))

@@ -75,14 +75,17 @@ static void text_given(FILE *file, const char *name, const char *text) {
         text_value(file, name, text);
 }
 
-static void origin_value(FILE *file, uint32_t number) {
+void sim__race_json_origin(FILE *file, uint32_t number, const char *what) {
     char text[1024];
     const struct sim__race_origin *origin = sim__race_origin_at(number);
-    text_given(file, "what", sim__race_origin_what(number, text, sizeof text));
+    text_given(file, "what",
+               what != NULL ? what : sim__race_origin_what(number, text, sizeof text));
     text_given(file, "site", sim__race_origin_site(number, text, sizeof text));
     text_given(file, "label", origin->label);
     number_given(file, "thread", origin->thread);
 }
+
+static void origin_value(FILE *file, uint32_t number) { sim__race_json_origin(file, number, NULL); }
 
 // --- Which entries ---
 
@@ -383,6 +386,7 @@ void sim__race_json_report(FILE *file, const struct sim__race_found *found,
     text_value(file, "text", report->text);
     streams_write(file, &excerpt);
     log_write(file, &excerpt);
+    sim__race_json_nodes(file, found);
     fputs("}\n", file);
     sim__text_deinit(&missing);
     sim__text_deinit(&mend);

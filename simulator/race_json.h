@@ -11,4 +11,11 @@ void sim__race_json_head(FILE *file);
 void sim__race_json_report(FILE *file, const struct sim__race_found *found,
                            const struct sim_race_report *report, uint64_t number);
 
+// --- Between the two files ---
+
+// What ORIGIN says, as members behind others; WHAT, if not NULL, in the place of its own.
+void sim__race_json_origin(FILE *file, uint32_t origin, const char *what);
+// race_json_nodes.c: the member "nodes", behind others.
+void sim__race_json_nodes(FILE *file, const struct sim__race_found *found);
+
 #endif

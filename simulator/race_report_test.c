@@ -501,6 +501,40 @@ static void the_log_has_the_edges(void) {
     unlink(name);
 }
 
+static void a_launch_has_the_nodes_next_to_the_pair(void) {
+    const char *name = path_of("nodes.jsonl");
+    json_t *lines[8];
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    cudaGraphNode_t start, nodes[2];
+    begin_with(&(struct sim_race_options){.quiet = true, .report_path = name});
+    CALL(cudaGraphCreate(&graph, 0));
+    CALL(cudaGraphAddEmptyNode(&start, graph, NULL, 0));
+    add_kernel(graph, &nodes[0], "one");
+    add_kernel(graph, &nodes[1], "two");
+    CALL(cudaGraphAddDependencies(graph, &start, &nodes[0], NULL, 1));
+    CALL(cudaGraphAddDependencies(graph, &start, &nodes[1], NULL, 1));
+    CALL(cudaGraphInstantiate(&exec, graph, 0));
+    CALL(cudaGraphLaunch(exec, a));
+    sim_race_stop();
+    file_read(name, lines);
+    const json_t *told = json_object_get(lines[1], "nodes");
+    static const char *const whats[] = {"empty node", "kernel one", "kernel two"};
+    static const char *const sides[] = {"", "first", "second"};
+    BASE_CHECK_EQ(json_array_size(told), 3);
+    for (size_t i = 0; i < 3; ++i) {
+        const json_t *node = json_array_get(told, i);
+        BASE_CHECK(strcmp(word(node, "what"), whats[i]) == 0);
+        BASE_CHECK(strcmp(word(node, "side"), sides[i]) == 0);
+        const json_t *dependencies = json_object_get(node, "dependencies");
+        BASE_CHECK_EQ(json_array_size(dependencies), i > 0);
+        if (i > 0)
+            BASE_CHECK_EQ(json_integer_value(json_array_get(dependencies, 0)), 0);
+    }
+    lines_free(lines);
+    unlink(name);
+}
+
 static void race_and_exit(void *options) {
     begin_with(options);
     break_two_rules();
@@ -715,6 +749,7 @@ int main(void) {
     bad_options_are_refused();
     the_file_is_complete_when_it_appears();
     the_log_has_the_edges();
+    a_launch_has_the_nodes_next_to_the_pair();
     the_file_is_complete_when_the_program_exits();
     the_first_report_can_end_the_program();
     quiet_is_quiet();
