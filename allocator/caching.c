@@ -10,6 +10,7 @@
 #include "allocator/segment.h"
 #include "allocator/snapshot.h"
 #include "allocator/stream_use.h"
+#include "allocator/warning.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -241,10 +242,26 @@ enum base_status cca_set_out_of_memory_observer(struct allocator *allocator,
     return BASE_OK;
 }
 
-enum base_status cca_config_check(const char *config) {
-    struct cca__config parsed;
-    cca__config_init(&parsed);
-    return cca__config_apply(&parsed, config);
+void cca_set_warning_observer(struct allocator *allocator,
+                              const struct cca_warning_observer *observer) {
+    cca__of(allocator)->warnings = observer != NULL ? *observer : cca__warn_on_stderr;
+}
+
+// Settings that parse but whose behaviour is not built are refused where they would come into
+// force.
+static enum base_status refuse_unbuilt(const struct cca__config *config) {
+    const char *const setting = cca__config_unbuilt(config);
+    if (setting == NULL) return BASE_OK;
+    return base_status_set(BASE_UNSUPPORTED, "configuration %s: it is not built", setting);
+}
+
+enum base_status cca_config_check(const char *text) {
+    struct cca__config config;
+    cca__config_init(&config);
+    enum base_status status = cca__config_apply(&config, text, NULL);
+    if (status == BASE_OK) status = refuse_unbuilt(&config);
+    cca__config_deinit(&config);
+    return status;
 }
 
 // Every lock of every device that settings are read under.
@@ -269,12 +286,21 @@ static void lock_devices(struct cca *cca, bool take) {
 enum base_status cca_set_config(struct allocator *allocator, const char *config) {
     struct cca *const cca = cca__of(allocator);
     cca__lock_take(&cca->settings_lock);
-    struct cca__config changed = cca->config;
-    const enum base_status status = cca__config_apply(&changed, config);
-    // What was applied before an error stays, as in PyTorch.
-    lock_devices(cca, true);
-    cca->config = changed;
-    lock_devices(cca, false);
+    struct cca__config changed;
+    enum base_status status = cca__config_copy(&changed, &cca->config);
+    if (status == BASE_OK) {
+        status = cca__config_apply(&changed, config, &cca->warnings);
+        if (status == BASE_OK) status = refuse_unbuilt(&changed);
+        // What was applied before an error stays, as in PyTorch.
+        if (cca__config_unbuilt(&changed) == NULL && status != BASE_HOST_MEMORY) {
+            lock_devices(cca, true);
+            const struct cca__config before = cca->config;
+            cca->config = changed;
+            changed = before;
+            lock_devices(cca, false);
+        }
+        cca__config_deinit(&changed);
+    }
     cca__lock_release(&cca->settings_lock);
     return status;
 }
@@ -324,6 +350,7 @@ static void destroy_metadata(struct cca *cca) {
     cca__page_table_deinit(&cca->page_table);
     cca__lock_deinit(&cca->settings_lock);
     cca__arena_deinit(&cca->streams);
+    cca__config_deinit(&cca->config);
     free(cca);
 }
 
@@ -372,23 +399,26 @@ static enum base_status init_metadata(struct cca *cca) {
 
 enum base_status cca_allocator_create(const struct cca_options *options,
                                       struct allocator **allocator) {
-    struct cca__config config;
-    cca__config_init(&config);
-    enum base_status status = cca__config_apply(&config, options->config);
-    if (status != BASE_OK) return status;
-    const double fraction =
-        options->fraction_set ? options->fraction : config.per_process_memory_fraction;
-    if (!(fraction >= 0.0 && fraction <= 1.0))
+    if (options->fraction_set && !(options->fraction >= 0.0 && options->fraction <= 1.0))
         return base_status_set(BASE_INVALID_VALUE, "invalid fraction:%g. Please set within [0, 1].",
-                               fraction);
+                               options->fraction);
     struct cca *const cca = calloc(1, sizeof *cca);
     if (cca == NULL)
         return base_status_set(BASE_HOST_MEMORY, "out of host memory for an allocator");
+    struct cca__config *const config = &cca->config;
+    cca->warnings = options->warnings.warning != NULL ? options->warnings : cca__warn_on_stderr;
+    cca__config_init(config);
+    enum base_status status = cca__config_apply(config, options->config, &cca->warnings);
+    if (status == BASE_OK) status = refuse_unbuilt(config);
+    if (status != BASE_OK) {
+        cca__config_deinit(config);
+        free(cca);
+        return status;
+    }
     cca->interface.operations = &caching_operations;
-    cca->config = config;
-    cca->fraction = fraction;
+    cca->fraction = options->fraction_set ? options->fraction : config->per_process_memory_fraction;
     cca->max_split_size_at_creation =
-        config.sizes.max_split_size == CCA_UNLIMITED ? -1 : (int64_t)config.sizes.max_split_size;
+        config->sizes.max_split_size == CCA_UNLIMITED ? -1 : (int64_t)config->sizes.max_split_size;
     cca__lock_init(&cca->settings_lock);
     status = init_metadata(cca);
     if (status != BASE_OK) {

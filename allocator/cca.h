@@ -16,6 +16,13 @@
 
 #include "allocator/allocator.h"
 
+// Told what PyTorch warns of and goes on: one line without its end. It may be called with locks of
+// the allocator held and must not call the allocator.
+struct cca_warning_observer {
+    void (*warning)(void *context, const char *text);
+    void *context;
+};
+
 struct cca_options {
     // PyTorch's configuration string (PYTORCH_CUDA_ALLOC_CONF), plus keys of our own that start
     // with `x_`. NULL: "".
@@ -24,6 +31,8 @@ struct cca_options {
     // no limit.
     double fraction;
     bool fraction_set;
+    // Without a function: warnings are lines on stderr.
+    struct cca_warning_observer warnings;
 };
 
 // BASE_INVALID_CONFIG says which key or value is wrong and what would be right; BASE_UNSUPPORTED
@@ -72,6 +81,10 @@ struct cca_out_of_memory_observer {
 enum base_status
 cca_set_out_of_memory_observer(struct allocator *allocator,
                                const struct cca_out_of_memory_observer *observer) BASE_MUST_USE;
+
+// Before other threads use the allocator. NULL: lines on stderr again.
+void cca_set_warning_observer(struct allocator *allocator,
+                              const struct cca_warning_observer *observer);
 
 // Walks everything and aborts on the first broken invariant: segments are tiled exactly by their
 // blocks, free indices hold what they should, statistics add up. For tests and stress: it takes

@@ -5,30 +5,80 @@
 //
 // Parsed as PyTorch 2.15 does, with its quirks: two passes over the whole string (keys that every
 // back end knows, then CUDA's), separators that are not enforced, numbers read up to the first
-// character that is none. An error leaves what was applied before it in force. A key whose
-// behaviour is not built is refused by name, never ignored.
+// character that is none. An error leaves what was applied before it in force.
+//
+//     config_text     the text cut into tokens, and values read off them
+//     config_keys     one function a key, and the table of all keys
+//     config_reserve  how much address space an expandable segment reserves
+//     config          the walks over the string; what a second string resets
 #ifndef TIDEMARK_ALLOCATOR_CONFIG_H
 #define TIDEMARK_ALLOCATOR_CONFIG_H
 
 #include "allocator/size_class.h"
 #include "base/status.h"
 
+struct cca_warning_observer;
+
+// An amount of address space: a share of the device's memory, or so many GiB.
+struct cca__reserve {
+    double amount; // 0: not set
+    bool in_gib;
+};
+
+struct cca__reserve_class {
+    char *name;
+    struct cca__reserve reserve;
+};
+
+// Settings of PyTorch's allocator for page-locked host memory. Nothing here acts on them.
+struct cca__pinned_config {
+    bool use_cuda_host_register, use_background_threads, free_catch_all;
+    uint64_t num_register_threads;     // a power of two
+    uint64_t reserve_segment_mib;      // 0: no segment is reserved
+    size_t max_round, max_cached_size; // CCA_UNLIMITED
+};
+
 struct cca__config {
-    struct cca__size_rules sizes;
+    struct cca__size_rules sizes; // first: the hit path reads it
     double garbage_collection_threshold; // 0: off
+    double per_process_memory_fraction;  // the start value of a device's fraction; 1: no limit
     bool release_lock_on_cudamalloc;
-    double per_process_memory_fraction; // the start value of a device's fraction; 1: no limit
+    bool throw_on_cudamalloc_oom;
+    bool graph_capture_record_stream_reuse;
+    bool expandable_segments;
+    struct cca__reserve reserve;               // expandable_segments_reserve
+    struct cca__reserve_class *reserve_classes; // expandable_segments_reserve_by_class, by name
+    size_t reserve_class_count;
+    struct cca__pinned_config pinned;
     bool tie_by_address; // x_torch up to 2.11: equal sizes by address, not by age of the segment
-    const char *unsupported; // a key that was given a value whose behaviour is not built; NULL
+    char *last;          // the string that was applied last, right or wrong; NULL before the first
 };
 
 // Every setting at its default.
 void cca__config_init(struct cca__config *config);
+void cca__config_deinit(struct cca__config *config);
+
+// *COPY owns its texts. BASE_HOST_MEMORY.
+enum base_status cca__config_copy(struct cca__config *copy,
+                                  const struct cca__config *config) BASE_MUST_USE;
 
 // Applies TEXT (NULL: "") to *config: max_split_size, rounding table, gc threshold and
 // max_non_split_rounding fall back to their defaults first, other keys keep their value.
-// BASE_INVALID_CONFIG with PyTorch's sentence; *config then holds the resets and what came before
-// the error. BASE_UNSUPPORTED names the key; *config is then unchanged.
-enum base_status cca__config_apply(struct cca__config *config, const char *text) BASE_MUST_USE;
+// BASE_INVALID_CONFIG: *config holds the resets and what came before the error. The sentence is
+// PyTorch's own, or ours followed by "(PyTorch: CLASS SENTENCE)". Values that PyTorch ignores with
+// a warning are told to WARNINGS, which may be NULL.
+enum base_status cca__config_apply(struct cca__config *config, const char *text,
+                                   const struct cca_warning_observer *warnings) BASE_MUST_USE;
+
+// The first setting in force whose behaviour is not built, as it would be written; NULL if there
+// is none. Settings of parts that do not exist at all (captures, host memory) act nowhere and are
+// none.
+const char *cca__config_unbuilt(const struct cca__config *config);
+
+// How much address space an expandable segment reserves on a device of TOTAL bytes for a stream of
+// CLASS (NULL: of none): by the entry of the class, else by the setting for all, 0 if neither is
+// set. Not capped: what does not fit is SIZE_MAX. *OWN (may be NULL): the class has an entry.
+size_t cca__config_reserve(const struct cca__config *config, const char *class, size_t total,
+                           bool *own);
 
 #endif

@@ -152,6 +152,7 @@ struct cca {
     double fraction;                    // what a new device starts with; 1: no limit
     int64_t max_split_size_at_creation; // as statistics show it
     struct cca_out_of_memory_observer out_of_memory_observer;
+    struct cca_warning_observer warnings; // set while no other thread is in the allocator
 
     struct cca__arena block_chunks, segment_records, use_records, streams;
     _Atomic uint64_t registration;

@@ -63,6 +63,37 @@ static const char *error_class(enum base_status status) {
     }
 }
 
+// The allocator's sentences about settings may end with PyTorch's, "(PyTorch: CLASS SENTENCE)".
+// Cuts TEXT down to that; returns its class, NULL if it has none.
+static const char *take_pytorchs_sentence(char *text) {
+    static const char *const classes[] = {"c10::ValueError", "c10::Error", "std::invalid_argument",
+                                          "std::out_of_range"};
+    static const char mark[] = " (PyTorch: ";
+    const size_t length = strlen(text);
+    const char *sentence = strstr(text, mark);
+    if (sentence == NULL || text[length - 1] != ')') return NULL;
+    sentence += strlen(mark);
+    for (size_t index = 0; index < sizeof classes / sizeof classes[0]; index++) {
+        const size_t name = strlen(classes[index]);
+        if (strncmp(sentence, classes[index], name) != 0 || sentence[name] != ' ') continue;
+        sentence += name + 1;
+        text[length - 1] = '\0';
+        memmove(text, sentence, strlen(sentence) + 1);
+        return classes[index];
+    }
+    return NULL;
+}
+
+// PyTorch's assertion behind a sentence, "" for none; where it stands in the source is not compared.
+static const char *assertion_of(const char *sentence) {
+    if (strcmp(sentence, "Index out of bounds in ConfigTokenizer") == 0 ||
+        strstr(sentence, "in ConfigTokenizer but reached end of config") != NULL)
+        return "i < config_.size()";
+    if (strncmp(sentence, "Allocator backend parsed at runtime", 35) == 0)
+        return "tokenizer[i] == get()->name()";
+    return "";
+}
+
 // Prints "ok" or the error. What is not built yet is no outcome.
 static enum base_status print_status(const struct golden_request *request,
                                      enum base_status status) {
@@ -72,12 +103,20 @@ static enum base_status print_status(const struct golden_request *request,
     }
     if (status == BASE_UNSUPPORTED) return status;
     struct golden_session *session = request->session;
-    snprintf(session->last_error, sizeof session->last_error, "%s", base_status_message());
+    char sentence[BASE_STATUS_MESSAGE_SIZE];
+    snprintf(sentence, sizeof sentence, "%s", base_status_message());
+    const char *const class = take_pytorchs_sentence(sentence);
+    const char *const assertion = class != NULL ? assertion_of(sentence) : "";
+    snprintf(session->last_error, sizeof session->last_error, "%s%s%.1500s", assertion,
+             assertion[0] != '\0'
+                 ? " INTERNAL ASSERT FAILED at \"\":0, please report a bug to PyTorch. "
+                 : "",
+             sentence);
     if (status == BASE_OUT_OF_MEMORY && session->out_of_memory_seen) {
         golden__print_out_of_memory(session, session->last_error, request->outcome);
         return BASE_OK;
     }
-    fprintf(request->outcome, "error %s ", error_class(status));
+    fprintf(request->outcome, "error %s ", class != NULL ? class : error_class(status));
     golden__print_escaped(session->last_error, request->outcome);
     return BASE_OK;
 }
