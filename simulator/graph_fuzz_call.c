@@ -1,5 +1,5 @@
-// See graph_fuzz_call.h. Each call is a function that draws its arguments; the table says with which
-// codes it may end.
+// See graph_fuzz_call.h. Each call is a function that draws its arguments; the table says which
+// codes it may end with.
 #include "simulator/graph_fuzz_call.h"
 
 #include "base/check.h"
@@ -81,7 +81,13 @@ static cudaStream_t stream(struct fuzz_thread *t) {
 
 static cudaEvent_t event(struct fuzz_thread *t) { return draw(t, FUZZ_EVENT); }
 static cudaGraph_t graph(struct fuzz_thread *t) { return draw(t, FUZZ_GRAPH); }
-static cudaGraphNode_t node(struct fuzz_thread *t) { return draw(t, FUZZ_NODE); }
+static cudaGraphNode_t node(struct fuzz_thread *t) {
+    cudaGraphNode_t first;
+    size_t count = 1;
+    if (chance(t, 0.5) && cudaGraphGetNodes(graph(t), &first, &count) == cudaSuccess && count == 1)
+        return first;
+    return draw(t, FUZZ_NODE);
+}
 static cudaGraphExec_t exec(struct fuzz_thread *t) { return draw(t, FUZZ_EXEC); }
 
 // Mostly nodes of the same graph, else no edge would ever be made.
@@ -98,6 +104,37 @@ static size_t nodes(struct fuzz_thread *t, cudaGraph_t of, cudaGraphNode_t drawn
 static cudaGraphNode_t node_of(struct fuzz_thread *t, cudaGraph_t of) {
     cudaGraphNode_t drawn[4];
     return nodes(t, of, drawn) > 0 ? drawn[0] : node(t);
+}
+
+// A node of TYPE in GRAPH; else any.
+static cudaGraphNode_t typed_of(struct fuzz_thread *t, cudaGraph_t of,
+                                enum cudaGraphNodeType type) {
+    cudaGraphNode_t all[POOL_SIZE];
+    size_t count = POOL_SIZE;
+    if (cudaGraphGetNodes(of, all, &count) != cudaSuccess)
+        count = 0;
+    const size_t first = count > 0 ? below(t, count) : 0;
+    for (size_t i = 0; i < count; ++i) {
+        enum cudaGraphNodeType found;
+        cudaGraphNode_t at = all[(first + i) % count];
+        if (cudaGraphNodeGetType(at, &found) == cudaSuccess && found == type)
+            return at;
+    }
+    return node(t);
+}
+
+static cudaGraphNode_t typed(struct fuzz_thread *t, enum cudaGraphNodeType type) {
+    return typed_of(t, graph(t), type);
+}
+
+// Mostly a node of the graph that the executable was made from: hardly any others would do.
+static cudaGraphNode_t exec_node(struct fuzz_thread *t, enum cudaGraphNodeType type,
+                                 cudaGraphExec_t *drawn) {
+    cudaGraph_t of = graph(t);
+    *drawn = exec(t);
+    if (chance(t, 0.7) && cudaGraphInstantiate(drawn, of, 0) == cudaSuccess)
+        keep(t, FUZZ_EXEC, *drawn);
+    return typed_of(t, of, type);
 }
 
 static void *buffer(struct fuzz_thread *t) {
@@ -118,8 +155,8 @@ struct operands {
     enum cudaMemcpyKind kind;
 };
 
-// An address that is none of a device's would be taken for pageable memory, as on a GPU, if the kind
-// did not say what it is.
+// An address that is none of a device's would be taken for pageable memory, as on a GPU, if the
+// kind did not say what it is.
 static struct operands operands(struct fuzz_thread *t) {
     if (chance(t, 0.2))
         return (struct operands){device_pointer(t), device_pointer(t), cudaMemcpyDeviceToDevice};
@@ -304,8 +341,11 @@ CALL(graph_clone) {
     return error;
 }
 CALL(find_in_clone) {
+    cudaGraph_t original = graph(t), clone = graph(t);
     cudaGraphNode_t found = NULL;
-    const cudaError_t error = cudaGraphNodeFindInClone(&found, node(t), graph(t));
+    if (chance(t, 0.5) && copies_left() && cudaGraphClone(&clone, original) == cudaSuccess)
+        keep(t, FUZZ_GRAPH, clone);
+    const cudaError_t error = cudaGraphNodeFindInClone(&found, node_of(t, original), clone);
     if (error == cudaSuccess)
         keep(t, FUZZ_NODE, found);
     return error;
@@ -474,7 +514,8 @@ CALL(child_move) {
 }
 CALL(child_graph) {
     cudaGraph_t child = NULL;
-    const cudaError_t error = cudaGraphChildGraphNodeGetGraph(node(t), &child);
+    cudaGraphNode_t of = typed(t, cudaGraphNodeTypeGraph);
+    const cudaError_t error = cudaGraphChildGraphNodeGetGraph(of, &child);
     if (error == cudaSuccess)
         keep(t, FUZZ_GRAPH, child);
     return error;
@@ -525,25 +566,29 @@ CALL(free_add) {
 }
 CALL(fill_get) {
     struct cudaMemsetParams parameters;
-    return cudaGraphMemsetNodeGetParams(node(t), &parameters);
+    return cudaGraphMemsetNodeGetParams(typed(t, cudaGraphNodeTypeMemset), &parameters);
 }
 CALL(fill_set) {
     const struct cudaMemsetParams parameters = fill_parameters(t);
-    return cudaGraphMemsetNodeSetParams(node(t), &parameters);
+    return cudaGraphMemsetNodeSetParams(typed(t, cudaGraphNodeTypeMemset), &parameters);
 }
 CALL(copy_get) {
     struct cudaMemcpy3DParms parameters;
-    return cudaGraphMemcpyNodeGetParams(node(t), &parameters);
+    return cudaGraphMemcpyNodeGetParams(typed(t, cudaGraphNodeTypeMemcpy), &parameters);
 }
 CALL(copy_set) {
     const struct cudaMemcpy3DParms parameters = copy_parameters(t);
-    return cudaGraphMemcpyNodeSetParams(node(t), &parameters);
+    return cudaGraphMemcpyNodeSetParams(typed(t, cudaGraphNodeTypeMemcpy), &parameters);
 }
-CALL(record_set) { return cudaGraphEventRecordNodeSetEvent(node(t), event(t)); }
-CALL(wait_set) { return cudaGraphEventWaitNodeSetEvent(node(t), event(t)); }
+CALL(record_set) {
+    return cudaGraphEventRecordNodeSetEvent(typed(t, cudaGraphNodeTypeEventRecord), event(t));
+}
+CALL(wait_set) {
+    return cudaGraphEventWaitNodeSetEvent(typed(t, cudaGraphNodeTypeWaitEvent), event(t));
+}
 CALL(alloc_get) {
     struct cudaMemAllocNodeParams parameters;
-    return cudaGraphMemAllocNodeGetParams(node(t), &parameters);
+    return cudaGraphMemAllocNodeGetParams(typed(t, cudaGraphNodeTypeMemAlloc), &parameters);
 }
 
 // --- Executables ---
@@ -573,18 +618,41 @@ CALL(exec_update) {
 }
 CALL(exec_fill_set) {
     const struct cudaMemsetParams parameters = fill_parameters(t);
-    return cudaGraphExecMemsetNodeSetParams(exec(t), node(t), &parameters);
+    cudaGraphExec_t of;
+    cudaGraphNode_t fills = exec_node(t, cudaGraphNodeTypeMemset, &of);
+    return cudaGraphExecMemsetNodeSetParams(of, fills, &parameters);
 }
 CALL(exec_copy_set) {
-    const struct cudaMemcpy3DParms parameters = copy_parameters(t);
-    return cudaGraphExecMemcpyNodeSetParams(exec(t), node(t), &parameters);
+    struct cudaMemcpy3DParms parameters = copy_parameters(t);
+    cudaGraphExec_t of;
+    cudaGraphNode_t copies = exec_node(t, cudaGraphNodeTypeMemcpy, &of);
+    if (chance(t, 0.5))
+        (void)cudaGraphMemcpyNodeGetParams(copies, &parameters);
+    return cudaGraphExecMemcpyNodeSetParams(of, copies, &parameters);
 }
-CALL(exec_record_set) { return cudaGraphExecEventRecordNodeSetEvent(exec(t), node(t), event(t)); }
-CALL(exec_child_set) { return cudaGraphExecChildGraphNodeSetParams(exec(t), node(t), graph(t)); }
-CALL(exec_enable) { return cudaGraphNodeSetEnabled(exec(t), node(t), (unsigned)below(t, 2)); }
+CALL(exec_record_set) {
+    cudaGraphExec_t of;
+    cudaGraphNode_t record = exec_node(t, cudaGraphNodeTypeEventRecord, &of);
+    return cudaGraphExecEventRecordNodeSetEvent(of, record, event(t));
+}
+CALL(exec_child_set) {
+    cudaGraphExec_t of;
+    cudaGraph_t new = graph(t), own = NULL;
+    cudaGraphNode_t child = exec_node(t, cudaGraphNodeTypeGraph, &of);
+    if (chance(t, 0.5) && cudaGraphChildGraphNodeGetGraph(child, &own) == cudaSuccess)
+        new = own; // the only one that is surely of the same shape
+    return cudaGraphExecChildGraphNodeSetParams(of, child, new);
+}
+CALL(exec_enable) {
+    cudaGraphExec_t of;
+    cudaGraphNode_t fills = exec_node(t, cudaGraphNodeTypeMemset, &of);
+    return cudaGraphNodeSetEnabled(of, fills, (unsigned)below(t, 2));
+}
 CALL(exec_enabled) {
     unsigned int enabled;
-    return cudaGraphNodeGetEnabled(exec(t), node(t), &enabled);
+    cudaGraphExec_t of;
+    cudaGraphNode_t copies = exec_node(t, cudaGraphNodeTypeMemcpy, &of);
+    return cudaGraphNodeGetEnabled(of, copies, &enabled);
 }
 CALL(memory_trim) { return cudaDeviceGraphMemTrim((int)below(t, 3)); }
 CALL(memory_attribute) {
@@ -610,7 +678,11 @@ CALL(object_keep) {
                                      flags(t));
 }
 CALL(object_give) {
-    return cudaGraphReleaseUserObject(graph(t), draw(t, FUZZ_OBJECT), (unsigned)below(t, 3));
+    cudaGraph_t of = graph(t);
+    cudaUserObject_t object = draw(t, FUZZ_OBJECT);
+    if (chance(t, 0.5))
+        (void)cudaGraphRetainUserObject(of, object, 1, 0);
+    return cudaGraphReleaseUserObject(of, object, (unsigned)below(t, 3));
 }
 
 // --- The table ---
@@ -637,7 +709,7 @@ static const struct {
     {"cudaEventRecordWithFlags", event_record_flags, 4, {1, GONE, 901, 906}},
     {"cudaEventQuery", event_query, 1, {GONE, 600, 900, 907}},
     {"cudaEventSynchronize", event_synchronize, 1, {GONE, 900, 907}},
-    {"cudaEventElapsedTime", event_elapsed, 1, {1, GONE, 600, 900, 907}},
+    {"cudaEventElapsedTime", event_elapsed, 3, {1, GONE, 600, 900, 907}},
     {"cudaStreamWaitEvent", stream_wait, 16, {1, GONE, 901, 902, 905, 906}},
     {"cudaMemsetAsync", fill, 12, {WORK}},
     {"cudaMemcpyAsync", copy, 8, {WORK, 21, 900}},
@@ -658,7 +730,7 @@ static const struct {
     {"cudaStreamUpdateCaptureDependencies", update_dependencies, 4, {1, GONE, 401, 901}},
     {"cudaThreadExchangeStreamCaptureMode", exchange, 3, {1}},
     {"cudaGraphCreate", graph_create, 4, {1}},
-    {"cudaGraphDestroy", graph_destroy, 3, {1}},
+    {"cudaGraphDestroy", graph_destroy, 2, {1}},
     {"cudaGraphClone", graph_clone, 2, {1, 801}},
     {"cudaGraphNodeFindInClone", find_in_clone, 1, {1}},
     {"cudaGraphDestroyNode", node_destroy, 2, {1, 801}},
@@ -689,7 +761,7 @@ static const struct {
     {"cudaGraphMemcpyNodeGetParams", copy_get, 1, {1}},
     {"cudaGraphMemcpyNodeSetParams", copy_set, 2, {1, 21}},
     {"cudaGraphEventRecordNodeSetEvent", record_set, 1, {1, GONE}},
-    {"cudaGraphEventWaitNodeSetEvent", wait_set, 1, {1, GONE}},
+    {"cudaGraphEventWaitNodeSetEvent", wait_set, 2, {1, GONE}},
     {"cudaGraphMemAllocNodeGetParams", alloc_get, 1, {1}},
     {"cudaGraphInstantiate", instantiate, 8, {1, 2, 801}},
     {"cudaGraphInstantiateWithParams", instantiate_parameters, 2, {WORK, 2, 801, 900}},
@@ -699,8 +771,8 @@ static const struct {
     {"cudaGraphExecUpdate", exec_update, 3, {1, 910}},
     {"cudaGraphExecMemsetNodeSetParams", exec_fill_set, 2, {1}},
     {"cudaGraphExecMemcpyNodeSetParams", exec_copy_set, 2, {1, 21}},
-    {"cudaGraphExecEventRecordNodeSetEvent", exec_record_set, 1, {1, GONE}},
-    {"cudaGraphExecChildGraphNodeSetParams", exec_child_set, 1, {1, 910}},
+    {"cudaGraphExecEventRecordNodeSetEvent", exec_record_set, 4, {1, GONE}},
+    {"cudaGraphExecChildGraphNodeSetParams", exec_child_set, 5, {1, 910}},
     {"cudaGraphNodeSetEnabled", exec_enable, 2, {1}},
     {"cudaGraphNodeGetEnabled", exec_enabled, 1, {1}},
     {"cudaDeviceGraphMemTrim", memory_trim, 1, {101, 900}},
