@@ -22,8 +22,8 @@ struct base_symbol {
     char function[BASE_SYMBOL_TEXT]; // "" if not known
     char file[BASE_SYMBOL_TEXT];     // as the compiler was given it; "" if not known
     int line;                        // 0 if not known
-    char module[BASE_SYMBOL_TEXT];   // path of the program or library; "" if the address is no code's
-    uint64_t offset;                 // in that one
+    char module[BASE_SYMBOL_TEXT]; // path of the program or library; "" if the address is no code's
+    uint64_t offset;               // in that one
 };
 
 // The call that returns to ADDRESS: the innermost function, inlined ones too. False if the address

@@ -13,9 +13,11 @@
 // host touches sim_host_access says. What an allocator does with its memory the sim_block_ calls
 // say. With numerics off all of it works alike.
 //
-// Each pair of operations is reported once: on standard error, in memory (sim_race_report_at), and
-// to a file of JSON lines, from which `bazel run //reports:race` draws the streams, the edges and
-// the missing one. docs/races.md shows each rule with an example.
+// Each pair is reported once: on standard error, in memory (sim_race_report_at), and to a file of
+// JSON lines, from which `bazel run //reports:race` draws the streams, the edges and the missing
+// one. A pair is two places of the program (call, label, thread, kernel) that touch memory
+// allocated at one place, or of a block taken at one place: what a loop does again is counted.
+// docs/races.md shows each rule with an example and how to read and mend what is found.
 //
 // Cost: about two microseconds an operation. Memory: what can still conflict, and the last
 // operations for pictures.
@@ -39,7 +41,8 @@
     X(REUSE, "reuse", "a block is handed out before its last use is ordered before its next")      \
     X(USE_AFTER_FREE, "use-after-free", "an access that is not ordered before the free")           \
     X(USE_BEFORE_ALLOC, "use-before-alloc", "an access that is not ordered behind the allocation") \
-    X(UNMAPPED, "unmapped", "an access to memory that is not there: freed, unmapped, never allocated") \
+    X(UNMAPPED, "unmapped",                                                                        \
+      "an access to memory that is not there, or that the device has no right to")                 \
     X(UNINITIALISED, "uninitialised", "a use of bytes that nobody wrote")                          \
     X(GRAPH_MEMORY, "graph-memory",                                                                \
       "a graph is launched over memory that a block taken outside its capture holds now")
@@ -53,16 +56,20 @@ enum sim_race_rule {
 const char *sim_race_rule_name(enum sim_race_rule rule);
 
 struct sim_race_options {
-    uint32_t rules;           // bit R: rule R is reported; 0: all
-    bool fail;                // the first report ends the program with exit status 1
-    bool quiet;               // nothing on standard error
-    const char *report_path;  // JSON lines, under this name when checking stops; NULL: none
+    uint32_t rules; // bit R: rule R is reported; 0: all
+    bool fail;      // the first report ends the program with exit status 1, its files complete
+    bool quiet;     // nothing on standard error
+    // JSON lines, under this name when checking stops or the program exits; NULL: none. A forked
+    // child writes none.
+    const char *report_path;
     uint32_t report_count_max; // kept in memory; more are counted; 0: 1000
 };
 
-// Checks from now on; through sim_configure and sim_reset, which forget the memory's state but not
-// the reports. BASE_INVALID_VALUE, BASE_IO. TIDEMARK_SIM_RACES=on|fail[,rules=NAME+NAME...]
-// [,report=PATH] for programs that do not call this.
+// Checks from now on, through sim_configure and sim_reset, which forget the memory's state but not
+// the reports. One that runs is stopped first. BASE_INVALID_VALUE: there is no such rule; BASE_IO:
+// the file cannot be written; nothing is checked then. For programs that do not call this:
+// TIDEMARK_SIM_RACES=on|fail[,quiet][,rules=NAME+NAME...][,report=PATH]; text that makes no sense
+// ends the program at its first CUDA call, one line, exit status 2.
 enum base_status sim_race_start(const struct sim_race_options *options) BASE_MUST_USE;
 // Ends checking; the reports stay. What is reported only when nothing can make it right any more
 // (uninitialised) is reported now.
@@ -70,27 +77,31 @@ void sim_race_stop(void);
 
 // --- Reports ---
 
-// One of the two operations.
+// One of the two operations, or all "" and 0: there is no such one (uninitialised, unmapped).
 struct sim_race_operation {
-    const char *what;  // "kernel scale", "copy of 4096 bytes to the device", "host read"; "" if none
+    const char *what;  // "kernel scale", "copy of 4096 bytes to the device", "cudaFree"
     const char *label; // sim_race_label at the call; of a node: at the launch
     const char *node;  // of a graph's node: its label at its own call; else ""
-    const char *site;  // "model.c:71", or a function of the program; "" if not known
-    const char *node_site;
-    uint64_t stream;   // its number, as transcripts have it; 0: the host
-    int device, thread;
-    uint64_t sequence; // in the stream; of the host: its call
+    // "model.c:71" (SIM_CALL_SITES), "upload (model.c:71), called by step (model.c:90)" (debug
+    // information), "upload (./program+0x1a5d)"; "" if not known. Of a node: of the launch.
+    const char *site;
+    const char *node_site; // of a graph's node, its own call; else ""
+    uint64_t stream;       // its number, as transcripts have it; 0: the host
+    int device;
+    int thread;        // host threads by first appearance, from 1
+    uint64_t sequence; // in the stream; of the host 0
 };
 
 struct sim_race_report {
     enum sim_race_rule rule;
-    const char *kind;                        // "read-write", "write-write", ...: the access pair
+    // What the two do: "read-write", "write-write", "reuse", "use-after-free", ...
+    const char *kind;
     struct sim_race_operation first, second; // in submission order
-    uint64_t start, size;                    // the bytes in question: first piece
+    uint64_t start, size;                    // the bytes in question, of several pieces the first
     uint64_t allocation_start, allocation_size; // 0 if there is none
-    uint64_t block;                          // sim_block_take's; 0: none
-    const char *text;                        // all of it in words: several lines
-    uint64_t count;                          // how often this pair was met
+    uint64_t block;                             // sim_block_take's; 0: none
+    const char *text;                           // all of it in words, several lines
+    uint64_t count;                             // how often this pair was met
 };
 
 // Reports of RULE, or of all rules with SIM_RACE_RULE_COUNT, since sim_race_start or
@@ -137,8 +148,8 @@ uint64_t sim_block_take(const void *pointer, size_t size, cudaStream_t stream, c
 void sim_block_use(uint64_t block, cudaStream_t stream);
 void sim_block_give(uint64_t block);
 
-// A host thread saw that the value at POINTER, which streams write (cuStreamWriteValue32, 64), is at
-// least VALUE: it comes after the first write of such a value.
+// A host thread saw that the value at POINTER, which streams write (cuStreamWriteValue32, 64), is
+// at least VALUE: it comes after the first write of such a value.
 void sim_value_seen(const void *pointer, uint64_t value);
 
 // With reading threads=strict: what one thread did before signal comes before what another one does
@@ -151,7 +162,8 @@ void sim_handoff_await(const void *token);
 // macros of SIM_CALL_SITES do around a call (simulator/sim.h). FILE must stay.
 void sim_call_site(const char *file, int line);
 // The same by an address of code that a call returns to, for wrappers of CUDA calls and allocators:
-// sim_call_address(__builtin_return_address(0)) ... sim_call_address(NULL).
+// sim_call_address(__builtin_return_address(0)) ... sim_call_address(NULL), in a function that is
+// not inlined.
 void sim_call_address(const void *address);
 
 #endif

@@ -13,9 +13,9 @@
 // ends with the request of its free, not when that is completed: from then on the program has no
 // right to the memory, and the allocator must see that its last uses are ordered before the next.
 //
-// Events of the allocator's observer tell of requests and frees; record_stream is in no event, as in
-// PyTorch's own trace, so its call is seen here. Without the simulator (--config=cuda) there is no
-// such target.
+// Events of the allocator's observer tell of requests and frees; record_stream is in no event, as
+// in PyTorch's own trace, so its call is seen here. Without the simulator (--config=cuda) there is
+// no such target.
 #ifndef TIDEMARK_WORKLOAD_RACE_BLOCKS_H
 #define TIDEMARK_WORKLOAD_RACE_BLOCKS_H
 
@@ -27,9 +27,9 @@
 enum base_status workload_race_blocks_create(struct allocator *inner,
                                              struct allocator **allocator) BASE_MUST_USE;
 
-// The checker's number of the block at POINTER, as allocator_malloc returned it; 0: there is none. A
-// kernel that is launched with it in its accesses (struct sim_access) means that block, and its use
-// behind the block's free is reported.
+// The checker's number of the block at POINTER, as allocator_malloc returned it; 0: there is none.
+// A kernel that is launched with it in its accesses (struct sim_access) means that block, and its
+// use behind the block's free is reported.
 uint64_t workload_race_blocks_number(struct allocator *allocator, const void *pointer);
 
 #endif

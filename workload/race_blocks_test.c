@@ -81,6 +81,8 @@ static void side_reader(bool mended) {
     if (mended)
         BASE_CHECK_EQ(allocator_record_stream(allocator, x, side), BASE_OK);
     give(x);
+    // At the request, be it that the allocator has to wait for the side stream.
+    BASE_CHECK_EQ(workload_race_blocks_number(allocator, x), 0);
     void *y = take(stream);
     if (!mended)
         BASE_CHECK(y == x);
