@@ -785,7 +785,7 @@ static void check_names(const struct operation *operation) {
             if (world.is_node[span->buffer] &&
                 (operation->stream == NONE || capture_of(operation->stream) == NULL))
                 refuse("a graph's memory outside of it");
-            if (span->block != NONE && (!world.taken[span->block] || world.given[span->block]))
+            if (span->block != NONE && !world.taken[span->block])
                 refuse("the block does not exist");
         }
     }
@@ -812,7 +812,7 @@ static void world_start(const struct program *program, const int *results,
     judgement->valid = true;
     judgement->point_count = judgement->pair_count = 0;
     judgement->why[0] = '\0';
-    judgement->carries_undefined = false;
+    judgement->carries_undefined = judgement->spoils_pageable = false;
     memset(judgement->known, 0, sizeof judgement->known);
     for (int i = 0; i < STREAMS_MAX; ++i)
         world.streams[i].capture = NONE;
@@ -1005,8 +1005,11 @@ static void step_define(const struct step *step, struct place_in_program at) {
                           ? cell_defined(&step->to, i)
                           : cell_defined(&step->from[0], i) &&
                                 (step->verb != STEP_SUM || cell_defined(&step->from[1], i)));
-    for (int i = 0; i < span_size(&step->to); ++i)
+    for (int i = 0; i < span_size(&step->to); ++i) {
         cell_write(&step->to, i, defined[i]);
+        world.judgement->spoils_pageable |=
+            !defined[i] && world.program->buffers[step->to.buffer].place == PAGEABLE;
+    }
 }
 
 static void operation_define(const struct operation *operation, struct place_in_program at) {

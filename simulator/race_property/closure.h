@@ -69,6 +69,7 @@ struct judgement {
     struct pair pairs[PAIRS_MAX];
     bool known[OPERATIONS_MAX];
     bool carries_undefined; // some copy takes bytes that nobody wrote
+    bool spoils_pageable;   // and some copy puts such into pageable memory
 };
 // Neither comes after the other.
 bool closure_unordered(const struct judgement *judgement, int first, int second);

@@ -278,7 +278,7 @@ static void small_programs_agree_with_all_their_orders(void) {
         base_check_context("seed %" PRIu64, seed);
         struct base_random random = base_random_init(seed, "closure_test");
         program_draw_small(&random, &drawn);
-        const int count = removals_list(&drawn, removals);
+        const int count = removals_list(&drawn, false, removals);
         for (int i = -1; i < count; ++i) {
             program = drawn;
             if (i >= 0)

@@ -70,7 +70,7 @@ static struct sim_access access_make(const struct access *access) {
     static const enum sim_access_mode modes[] = {SIM_ACCESS_READ, SIM_ACCESS_WRITE,
                                                  SIM_ACCESS_ATOMIC};
     const struct span *span = &access->span;
-    const bool named = span->block != NONE && run.performance->name_blocks && call.index % 2;
+    const bool named = span->block != NONE && call.index % 2 < run.performance->name_blocks;
     return (struct sim_access){
         .mode = access->quiet ? SIM_ACCESS_CARRY : modes[access->mode],
         .pointer = span_pointer(span),

@@ -8,8 +8,8 @@
 struct performance {
     const char *schedule; // for sim_schedule
     int cell_bytes;       // what a cell stands for
-    // Of accesses through a block, whether the launch names it: by bits of the operation's index.
-    bool name_blocks;
+    // Of accesses through a block, how many launches name it, in parts of two.
+    int name_blocks;
     // The checker has seen much before the program begins, and keeps less of what others stand for.
     bool late;
     // Device memory is addresses only; programs that watch counters get real memory all the same.
