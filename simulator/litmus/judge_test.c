@@ -207,6 +207,7 @@ static void race_behind_queries_must_be_found_by_all_seeds_together(void) {
 // Some faults order more than CUDA does: no run leaves anything forbidden, but a race is missed.
 static uint64_t violations_in(const char *path) {
     struct litmus_plan plan = plan_all;
+    plan.seed_count = 20;
     plan.verdict_seed_count = 5;
     struct litmus_file file;
     uint64_t count = 0;
@@ -241,7 +242,8 @@ static void planted_faults_are_found_by_the_cases_of_their_kind(void) {
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; ++i) {
         char path[256];
         snprintf(path, sizeof path, "simulator/litmus/testdata/%s.litmus", faults[i].kind);
-        BASE_CHECK_EQ(violations_in(path), 0);
+        if (i == 0 || strcmp(faults[i - 1].kind, faults[i].kind) != 0)
+            BASE_CHECK_EQ(violations_in(path), 0);
         BASE_CHECK_EQ(sim_plant(faults[i].plant), BASE_OK);
         const uint64_t count = violations_in(path);
         BASE_CHECK_EQ(sim_plant(NULL), BASE_OK);

@@ -16,11 +16,11 @@
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SEED_COUNT_DEFAULT LITMUS_VERDICT_SEED_COUNT
+#define LESS_SEED_COUNT    30
 #else
 #define SEED_COUNT_DEFAULT LITMUS_REACHING_SEED_COUNT
+#define LESS_SEED_COUNT    60 // of held streams, and in checked mode
 #endif
-// Of held streams, and in checked mode.
-#define LESS_SEED_COUNT 60
 
 // By kind: how many cases there are.
 static const struct kind {
