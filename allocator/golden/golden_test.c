@@ -4,6 +4,8 @@
 
 static const char *const logs[] = {GOLDEN_LOGS};
 static const char *const stream_logs[] = {GOLDEN_STREAM_LOGS};
+static const char *const table_logs[] = {GOLDEN_TABLE_LOGS};
+static const char *const config_logs[] = {GOLDEN_CONFIG_LOGS};
 static const char *const sound_logs[] = {GOLDEN_SOUND_LOGS};
 
 static void caching_allocator_agrees_with_every_line_recorded_from_pytorch(void) {
@@ -17,6 +19,17 @@ static void caching_allocator_agrees_on_record_stream_and_device_faults(void) {
                       GOLDEN_STREAM_LINE_COUNT);
 }
 
+static void caching_allocator_agrees_on_sizes_under_settings(void) {
+    golden_logs_check(&golden_subject_caching, table_logs, sizeof table_logs / sizeof table_logs[0],
+                      GOLDEN_TABLE_LOG_COUNT, GOLDEN_TABLE_LINE_COUNT);
+}
+
+static void settings_strings_are_read_as_pytorch_reads_them(void) {
+    golden_logs_check(&golden_subject_caching, config_logs,
+                      sizeof config_logs / sizeof config_logs[0], GOLDEN_CONFIG_LOG_COUNT,
+                      GOLDEN_CONFIG_LINE_COUNT);
+}
+
 static void memory_in_use_stays_when_max_split_size_is_lowered(void) {
     golden_logs_check(&golden_subject_caching, sound_logs, sizeof sound_logs / sizeof sound_logs[0],
                       GOLDEN_SOUND_LOG_COUNT, GOLDEN_SOUND_LINE_COUNT);
@@ -25,5 +38,7 @@ static void memory_in_use_stays_when_max_split_size_is_lowered(void) {
 int main(void) {
     caching_allocator_agrees_with_every_line_recorded_from_pytorch();
     caching_allocator_agrees_on_record_stream_and_device_faults();
+    caching_allocator_agrees_on_sizes_under_settings();
+    settings_strings_are_read_as_pytorch_reads_them();
     memory_in_use_stays_when_max_split_size_is_lowered();
 }

@@ -53,13 +53,14 @@ static bool read_header(struct golden_log *log, const char *text, size_t number,
             log->path, number, text);
     } else if (is_config) {
         log->config = text + strlen("config ");
+        log->has_config = true;
     } else if (is_capacity) {
         if (!golden_parse_number(text + strlen("capacity "), &log->capacity_bytes))
             *status = base_status_set(
                 BASE_FORMAT, "%s:%zu: \"%.80s\": the capacity must be a decimal number of bytes",
                 log->path, number, text);
     } else if (log->environment == NULL) {
-        log->environment = text;
+        log->environment = text + strlen("env ");
     }
     return true;
 }

@@ -26,8 +26,9 @@ struct golden_log {
 
     // Headers.
     const char *config;      // "" if there is none
+    bool has_config;
     uint64_t capacity_bytes; // 80 GiB if there is none
-    const char *environment; // the first `env` line, NULL if there is none
+    const char *environment; // what follows the first `env`, NULL if there is none
 };
 
 // BASE_IO for a file that cannot be read, BASE_FORMAT with file, line and what is wrong.

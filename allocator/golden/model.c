@@ -142,6 +142,10 @@ enum base_status model_set_config(struct allocator *allocator, const char *confi
     return model__settings_apply(&model_of(allocator)->settings, config);
 }
 
+const struct model_settings *model_settings(struct allocator *allocator) {
+    return &model_of(allocator)->settings;
+}
+
 enum base_status model_set_memory_fraction(struct allocator *allocator, double fraction) {
     struct model *model = model_of(allocator);
     if (!(fraction >= 0 && fraction <= 1))

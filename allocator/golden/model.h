@@ -20,6 +20,22 @@
 #include "allocator/cca.h"
 #include "allocator/golden/model_device.h"
 
+#define MODEL_DIVISION_COUNT    16
+#define MODEL_UNLIMITED         SIZE_MAX
+#define MODEL_CONFIG_LENGTH_MAX 4095
+
+struct model_settings {
+    size_t max_split_size;         // MODEL_UNLIMITED if not set
+    size_t max_non_split_rounding; // 0: as the large segment
+    size_t large_segment_size;
+    double gc_threshold;   // 0: off
+    double start_fraction; // what the memory fraction starts with, 1: no limit; not reset
+    size_t divisions[MODEL_DIVISION_COUNT];
+    bool ties_by_address; // PyTorch up to 2.11; later by age of the segment
+    bool releases_lock;   // only said: it decides nothing in one thread
+    char last[MODEL_CONFIG_LENGTH_MAX + 1]; // the text given last
+};
+
 // BASE_UNSUPPORTED names a key that is not modelled; BASE_INVALID_CONFIG says what is wrong with
 // the text.
 enum base_status model_create(const char *config, uint64_t capacity_bytes,
@@ -29,6 +45,7 @@ enum base_status model_create(const char *config, uint64_t capacity_bytes,
 enum base_status model_set_config(struct allocator *allocator, const char *config) BASE_MUST_USE;
 enum base_status model_set_memory_fraction(struct allocator *allocator,
                                            double fraction) BASE_MUST_USE;
+const struct model_settings *model_settings(struct allocator *allocator);
 double model_memory_fraction(struct allocator *allocator);
 void model_round_size(struct allocator *allocator, size_t size, size_t *rounded, size_t *segment);
 void model_set_out_of_memory_observer(struct allocator *allocator,

@@ -35,6 +35,14 @@ static enum base_status parse_megabytes(const char *key, const char *value, uint
     return BASE_OK;
 }
 
+static enum base_status parse_large_segment(const char *value, size_t *bytes) {
+    const uint64_t megabytes = strtoull(value, NULL, 10);
+    if (megabytes <= 10)
+        return invalid("CachingAllocator option large_segment_size_mb must be > 10 MB");
+    *bytes = megabytes * BASE_MIB;
+    return BASE_OK;
+}
+
 static enum base_status parse_threshold(const char *value, double *threshold) {
     const double number = strtod(value, NULL);
     if (number <= 0 || number >= 1)
@@ -104,10 +112,21 @@ static enum base_status parse_divisions(const char *value, size_t divisions[MODE
     return BASE_OK;
 }
 
+// Keys are applied in this order, whatever the order of the string.
+enum turn { TURN_FIRST, TURN_GENERIC, TURN_CUDA, TURN_OWN, TURN_COUNT };
+
+static enum turn turn_of(const char *key) {
+    if (strcmp(key, "large_segment_size_mb") == 0) return TURN_FIRST;
+    if (strcmp(key, "per_process_memory_fraction") == 0) return TURN_CUDA;
+    if (strcmp(key, "release_lock_on_cudamalloc") == 0) return TURN_CUDA;
+    return strncmp(key, "x_", 2) == 0 ? TURN_OWN : TURN_GENERIC;
+}
+
 static enum base_status apply_pair(struct model_settings *settings, const char *key,
                                    const char *value) {
     const uint64_t minimum = settings->large_segment_size / BASE_MIB;
-    if (strcmp(key, "large_segment_size_mb") == 0) return BASE_OK; // applied before all others
+    if (strcmp(key, "large_segment_size_mb") == 0)
+        return parse_large_segment(value, &settings->large_segment_size);
     if (strcmp(key, "max_split_size_mb") == 0)
         return parse_megabytes(key, value, minimum, &settings->max_split_size);
     if (strcmp(key, "max_non_split_rounding_mb") == 0)
@@ -119,8 +138,10 @@ static enum base_status apply_pair(struct model_settings *settings, const char *
     if (strcmp(key, "per_process_memory_fraction") == 0)
         return parse_start_fraction(value, &settings->start_fraction);
     if (strcmp(key, "x_torch") == 0) return parse_version(value, &settings->ties_by_address);
-    // It only decides which lock is held around the device's call: one thread sees no difference.
-    if (strcmp(key, "release_lock_on_cudamalloc") == 0) return BASE_OK;
+    if (strcmp(key, "release_lock_on_cudamalloc") == 0) {
+        settings->releases_lock = strcmp(value, "True") == 0;
+        return BASE_OK;
+    }
     return base_status_set(BASE_UNSUPPORTED, "%s is not modelled", key);
 }
 
@@ -152,18 +173,15 @@ enum base_status model__settings_apply(struct model_settings *settings, const ch
     settings->large_segment_size = before.large_segment_size; // a new string does not reset these
     settings->start_fraction = before.start_fraction;
     settings->ties_by_address = before.ties_by_address;
+    settings->releases_lock = before.releases_lock;
+    snprintf(settings->last, sizeof settings->last, "%s", config);
 
     char key[KEY_LENGTH_MAX], value[VALUE_LENGTH_MAX];
-    for (const char *text = config; next_pair(&text, key, value);) {
-        if (strcmp(key, "large_segment_size_mb") != 0) continue;
-        const uint64_t megabytes = strtoull(value, NULL, 10);
-        if (megabytes <= 10)
-            return invalid("CachingAllocator option large_segment_size_mb must be > 10 MB");
-        settings->large_segment_size = megabytes * BASE_MIB;
-    }
-    for (const char *text = config; next_pair(&text, key, value);) {
-        const enum base_status status = apply_pair(settings, key, value);
-        if (status != BASE_OK) return status;
-    }
+    for (enum turn turn = TURN_FIRST; turn < TURN_COUNT; turn++)
+        for (const char *text = config; next_pair(&text, key, value);) {
+            if (turn_of(key) != turn) continue;
+            const enum base_status status = apply_pair(settings, key, value);
+            if (status != BASE_OK) return status;
+        }
     return BASE_OK;
 }

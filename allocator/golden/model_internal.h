@@ -4,19 +4,6 @@
 
 #include "allocator/golden/model.h"
 
-#define MODEL_DIVISION_COUNT 16
-#define MODEL_UNLIMITED      SIZE_MAX
-
-struct model_settings {
-    size_t max_split_size;         // MODEL_UNLIMITED if not set
-    size_t max_non_split_rounding; // 0: as the large segment
-    size_t large_segment_size;
-    double gc_threshold;   // 0: off
-    double start_fraction; // what the memory fraction starts with, 1: no limit; not reset
-    size_t divisions[MODEL_DIVISION_COUNT];
-    bool ties_by_address; // PyTorch up to 2.11; later by age of the segment
-};
-
 // A piece of a segment. Blocks of one segment lie side by side in the array, so neighbours need no
 // links.
 struct model_block {

@@ -10,6 +10,7 @@
 
 static const char *const logs[] = {GOLDEN_LOGS};
 static const char *const stream_logs[] = {GOLDEN_STREAM_LOGS};
+static const char *const table_logs[] = {GOLDEN_TABLE_LOGS};
 static const char *const sound_logs[] = {GOLDEN_SOUND_LOGS};
 
 static void model_agrees_with_every_line_recorded_from_pytorch(void) {
@@ -21,6 +22,11 @@ static void model_agrees_on_record_stream_and_device_faults(void) {
     golden_logs_check(&golden_subject_model, stream_logs,
                       sizeof stream_logs / sizeof stream_logs[0], GOLDEN_STREAM_LOG_COUNT,
                       GOLDEN_STREAM_LINE_COUNT);
+}
+
+static void model_agrees_on_sizes_under_settings(void) {
+    golden_logs_check(&golden_subject_model, table_logs, sizeof table_logs / sizeof table_logs[0],
+                      GOLDEN_TABLE_LOG_COUNT, GOLDEN_TABLE_LINE_COUNT);
 }
 
 static void model_is_sound_where_pytorch_is_not(void) {
@@ -49,6 +55,7 @@ static void model_refuses_bad_pointers(void) {
 int main(void) {
     model_agrees_with_every_line_recorded_from_pytorch();
     model_agrees_on_record_stream_and_device_faults();
+    model_agrees_on_sizes_under_settings();
     model_is_sound_where_pytorch_is_not();
     model_refuses_a_key_it_does_not_model_by_name();
     model_refuses_bad_pointers();

@@ -221,6 +221,18 @@ static void freedoms_of_the_format_are_the_only_ones(void) {
     BASE_CHECK(golden_lines_agree("error = CUDA error: x", "error = no luck: cudaErrorUnknown"));
     BASE_CHECK(!golden_lines_agree("error = CUDA error: x", "error = CUDA out of memory"));
     BASE_CHECK(!golden_lines_agree("free 1 = ok", "free 1 = none"));
+    const char *const assertion =
+        "set x = error c10::Error i < n INTERNAL ASSERT FAILED at \"a.h\":7, please report a bug to "
+        "PyTorch. Out of bounds";
+    BASE_CHECK(golden_lines_agree(
+        assertion, "set x = error c10::Error i < n INTERNAL ASSERT FAILED at \"\":0, please report a "
+                   "bug to PyTorch. Out of bounds"));
+    BASE_CHECK(!golden_lines_agree(
+        assertion, "set x = error c10::Error i < n INTERNAL ASSERT FAILED at \"\":0, please report a "
+                   "bug to PyTorch. Out of order"));
+    BASE_CHECK(!golden_lines_agree(
+        assertion, "set x = error c10::Error j < n INTERNAL ASSERT FAILED at \"\":0, please report a "
+                   "bug to PyTorch. Out of bounds"));
 }
 
 int main(void) {

@@ -25,6 +25,17 @@
     "rule-pending", "rule-pending-fifo", "rule-pending-flush", "rule-record-same-stream",          \
         "rule-retry-counts", "rule-zero-and-huge"
 
+// Tables of rounded sizes under settings, and the setter and the getter around them.
+#define GOLDEN_TABLE_LOG_COUNT  4
+#define GOLDEN_TABLE_LINE_COUNT 3725
+#define GOLDEN_TABLE_LOGS                                                                          \
+    "table-rounding-integer", "table-rounding-list", "table-large-segment", "rule-env-order"
+
+// What 241 settings strings come to: for an allocator that reads them as PyTorch does.
+#define GOLDEN_CONFIG_LOG_COUNT  1
+#define GOLDEN_CONFIG_LINE_COUNT 498
+#define GOLDEN_CONFIG_LOGS       "table-config"
+
 // Not recorded but written: what is right where PyTorch 2.15 is wrong.
 #define GOLDEN_SOUND_LOG_COUNT  2
 #define GOLDEN_SOUND_LINE_COUNT 106

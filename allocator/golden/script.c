@@ -195,7 +195,9 @@ static void add_change(struct plan *plan) {
             add(plan, "fraction %g", chance(plan, 0.15) ? 1.0 : (double)below(plan, 1000) / 1000);
         break;
     case 2:
-        if (plan->changes_settings) add(plan, "set %s", make_config(plan, true).bytes);
+        if (!plan->changes_settings) break;
+        add(plan, "set %s", make_config(plan, true).bytes);
+        add(plan, "get");
         break;
     case 3:
         if (plan->changes_foreign)

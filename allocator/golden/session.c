@@ -49,6 +49,15 @@ static void on_out_of_memory(void *context, const struct cca_out_of_memory *numb
     session->out_of_memory = *numbers;
 }
 
+// A detail of the operation that it happens in.
+static void on_warning(void *context, const char *text) {
+    const struct golden_session *session = context;
+    if (session->details == NULL) return;
+    fputs("w ", session->details);
+    golden__print_escaped(text, session->details);
+    fputc('\n', session->details);
+}
+
 // Splits COPY at its blanks. Words beyond the last one wanted are counted, not kept.
 static void split_words(struct golden_request *request, char *copy) {
     char *position = NULL;
@@ -87,7 +96,9 @@ enum base_status golden_session_perform(struct golden_session *session, const ch
     BASE_CHECK(request.outcome != NULL && request.details != NULL);
     struct golden_counts before;
     session->subject->counts(session->allocator, &before);
+    session->details = request.details;
     const enum base_status status = golden__operation_run(&request);
+    session->details = NULL;
     fclose(request.outcome);
     fclose(request.details);
     if (status == BASE_OK) print_result(&request, &before, outcome, details, output);
@@ -115,6 +126,9 @@ enum base_status golden_session_create(const struct golden_subject *subject, con
     }
     for (unsigned number = 0; number < GOLDEN_STREAM_COUNT; number++)
         created->streams[number] = subject->stream(number);
+    subject->observe_warnings(
+        created->allocator,
+        &(struct cca_warning_observer){.warning = on_warning, .context = created});
     status = allocator_set_observer(
         created->allocator, &(struct allocator_observer){.event = on_event, .context = created});
     if (status == BASE_OK)

@@ -35,6 +35,7 @@ struct golden_session {
     size_t trace_count, trace_capacity;
 
     size_t block_size; // of the last alloc event
+    FILE *details; // of the operation that is being performed
     bool out_of_memory_seen;
     struct cca_out_of_memory out_of_memory;
     char last_error[BASE_STATUS_MESSAGE_SIZE];
@@ -64,6 +65,7 @@ void golden__print_escaped(const char *text, FILE *output);
 void golden__print_out_of_memory(const struct golden_session *session, const char *message,
                                  FILE *output);
 void golden__print_statistics(const struct allocator_stats *stats, FILE *output);
+void golden__print_settings(const struct golden_settings *settings, FILE *output);
 void golden__print_layout(const struct golden_session *session,
                           const struct allocator_snapshot *snapshot, FILE *output);
 void golden__print_trace(const struct golden_session *session, FILE *output);

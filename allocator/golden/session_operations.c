@@ -277,9 +277,61 @@ static enum base_status perform_get_fraction(struct golden_request *request) {
     return BASE_OK;
 }
 
+// \n \t \r \v \f \\ in TEXT stand for the characters.
+static enum base_status unescape(const struct golden_request *request, const char *text,
+                                 char output[GOLDEN_CONFIG_LENGTH_MAX + 1]) {
+    static const char special[] = "\n\t\r\v\f\\", letters[] = "ntrvf\\";
+    if (strlen(text) > GOLDEN_CONFIG_LENGTH_MAX) return malformed(request, "too long a text");
+    for (; *text != '\0'; text++) {
+        const char *letter = *text == '\\' && text[1] != '\0' ? strchr(letters, text[1]) : NULL;
+        *output++ = letter != NULL ? special[letter - letters] : *text;
+        if (letter != NULL) text++;
+    }
+    *output = '\0';
+    return BASE_OK;
+}
+
 static enum base_status perform_set(struct golden_request *request) {
-    return print_status(
-        request, request->session->subject->set_config(request->session->allocator, request->rest));
+    const struct golden_session *session = request->session;
+    char text[GOLDEN_CONFIG_LENGTH_MAX + 1];
+    const enum base_status status = unescape(request, request->rest, text);
+    if (status != BASE_OK) return status;
+    return print_status(request, session->subject->set_config(session->allocator, text));
+}
+
+static enum base_status perform_get(struct golden_request *request) {
+    const struct golden_session *session = request->session;
+    struct golden_settings settings;
+    const enum base_status status = session->subject->settings(session->allocator, &settings);
+    if (status != BASE_OK) return print_status(request, status);
+    golden__print_settings(&settings, request->outcome);
+    return BASE_OK;
+}
+
+static void detail_warning(void *context, const char *text) {
+    const struct golden_request *request = context;
+    fputs("w ", request->details);
+    golden__print_escaped(text, request->details);
+    fputc('\n', request->details);
+}
+
+// In a fresh process.
+static enum base_status perform_cfg(struct golden_request *request) {
+    char text[GOLDEN_CONFIG_LENGTH_MAX + 1];
+    enum base_status status = unescape(request, request->rest, text);
+    if (status != BASE_OK) return status;
+    struct golden_settings settings;
+    status = request->session->subject->read_settings(
+        text, &(struct cca_warning_observer){.warning = detail_warning, .context = request},
+        &settings);
+    const bool is_read = status == BASE_OK || status == BASE_INVALID_CONFIG;
+    status = print_status(request, status);
+    if (status == BASE_OK && is_read) {
+        fputs("v ", request->details);
+        golden__print_settings(&settings, request->details);
+        fputc('\n', request->details);
+    }
+    return status;
 }
 
 // The recordings learned the sizes from a request that a fraction of 0 refused, hence the fraction
@@ -384,6 +436,8 @@ static const struct operation {
     {"empty_cache", perform_empty_cache, 1, 1, "empty_cache"},
     {"fraction", perform_fraction, 2, 2, "fraction F"},
     {"get_fraction", perform_get_fraction, 1, 1, "get_fraction"},
+    {"get", perform_get, 1, 1, "get"},
+    {"cfg", perform_cfg, 1, ANY_WORDS, "cfg TEXT"},
     {"set", perform_set, 1, ANY_WORDS, "set TEXT"},
     {"rounded", perform_rounded, 2, 2, "rounded BYTES"},
     {"stat", perform_stat, 1, 1, "stat"},
@@ -398,8 +452,6 @@ static const struct operation {
     {"scatter", perform_scatter, 1, 1, "scatter"},
     {"alloc_at", NULL, 1, ANY_WORDS, "allocation at a wanted address"},
     {"on_miss", NULL, 1, ANY_WORDS, "free-memory callbacks"},
-    {"get", NULL, 1, ANY_WORDS, "a query of all settings"},
-    {"cfg", NULL, 1, ANY_WORDS, "a query of all settings"},
     {"pool", NULL, 1, ANY_WORDS, "private pools"},
     {"segment_sizes", NULL, 1, ANY_WORDS, "expandable_segments"},
     {"va", NULL, 1, ANY_WORDS, "expandable_segments"},

@@ -62,6 +62,43 @@ void golden__print_out_of_memory(const struct golden_session *session, const cha
             numbers->limited ? numbers->allowed : numbers->total, numbers->free);
 }
 
+static void print_size(const char *name, size_t size, FILE *output) {
+    if (size == SIZE_MAX)
+        fprintf(output, " %s=-", name);
+    else
+        fprintf(output, " %s=%zu", name, size);
+}
+
+static void print_reserve(const struct golden_reserve *reserve, FILE *output) {
+    if (reserve->bytes == 0)
+        fputc('-', output);
+    else
+        fprintf(output, "%zu%s", reserve->bytes, reserve->own ? "k" : "");
+}
+
+void golden__print_settings(const struct golden_settings *settings, FILE *output) {
+    fprintf(output, "large=%zu", settings->large);
+    print_size("split", settings->split, output);
+    fprintf(output, " rounding=%zu gc=%g expandable=%d div=", settings->rounding, settings->gc,
+            settings->expandable);
+    for (int entry = 0; entry < CCA_SETTINGS_DIVISION_COUNT; entry++)
+        fprintf(output, "%s%" PRIu64, entry == 0 ? "" : ",", settings->divisions[entry]);
+    fprintf(output, " unlock=%d reuse=%d fraction=%g throw=%d reserve=", settings->unlock,
+            settings->reuse, settings->fraction, settings->throws);
+    for (int index = 0; index < 3; index++) {
+        if (index > 0) fputc(',', output);
+        print_reserve(&settings->reserve[index], output);
+    }
+    fprintf(output, " host_register=%d threads=%" PRIu64 " background=%d pinned_reserve=%" PRIu64,
+            settings->host_register, settings->threads, settings->background,
+            settings->pinned_reserve);
+    fprintf(output, " catch=%d", settings->catches);
+    print_size("round", settings->round, output);
+    print_size("cached", settings->cached, output);
+    fputs(" last=", output);
+    golden__print_escaped(settings->last, output);
+}
+
 static void print_stat(const struct allocator_stat *stat, FILE *output) {
     fprintf(output, " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, stat->current, stat->peak,
             stat->allocated, stat->freed);

@@ -8,9 +8,12 @@
 #define TIDEMARK_ALLOCATOR_GOLDEN_SUBJECT_H
 
 #include "allocator/cca.h"
+#include "allocator/settings.h"
 
 // Streams of the logs: 0 is the default stream.
 #define GOLDEN_STREAM_COUNT 8
+
+#define GOLDEN_CONFIG_LENGTH_MAX 4095
 
 // Device calls since the subject was opened. `malloc` counts successes only.
 struct golden_counts {
@@ -18,6 +21,22 @@ struct golden_counts {
     uint64_t stream_synchronize, device_synchronize;
     uint64_t event_record, event_synchronize, event_query, event_create;
     uint64_t used_bytes; // of the device, in whole pages
+};
+
+// All settings as a log prints them; reserves are those for 80 GiB.
+struct golden_settings {
+    size_t large, split, rounding; // SIZE_MAX: unlimited
+    double gc, fraction;
+    bool expandable, unlock, reuse, throws;
+    uint64_t divisions[CCA_SETTINGS_DIVISION_COUNT];
+    struct golden_reserve {
+        size_t bytes; // 0: not set
+        bool own;     // by an entry of the class
+    } reserve[3];     // for no class, class a, class b
+    bool host_register, background, catches;
+    uint64_t threads, pinned_reserve;
+    size_t round, cached; // SIZE_MAX: unlimited
+    char last[GOLDEN_CONFIG_LENGTH_MAX + 1];
 };
 
 struct golden_subject {
@@ -29,6 +48,13 @@ struct golden_subject {
     void (*close)(struct allocator *allocator);
 
     enum base_status (*set_config)(struct allocator *allocator, const char *config);
+    enum base_status (*settings)(struct allocator *allocator, struct golden_settings *settings);
+    // What CONFIG would come to in a fresh process; *settings is set in any case.
+    enum base_status (*read_settings)(const char *config,
+                                      const struct cca_warning_observer *warnings,
+                                      struct golden_settings *settings);
+    void (*observe_warnings)(struct allocator *allocator,
+                             const struct cca_warning_observer *observer);
     enum base_status (*set_fraction)(struct allocator *allocator, double fraction);
     enum base_status (*fraction)(struct allocator *allocator, double *fraction);
     enum base_status (*round_size)(struct allocator *allocator, size_t size, size_t *rounded,

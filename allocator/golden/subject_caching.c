@@ -5,7 +5,11 @@
 #include "allocator/golden/subject.h"
 
 #include "base/check.h"
+#include "base/size.h"
 #include "simulator/sim.h"
+
+#include <stdio.h>
+#include <string.h>
 
 static cudaStream_t streams[GOLDEN_STREAM_COUNT];
 
@@ -29,6 +33,55 @@ static enum base_status caching_open(const char *config, uint64_t capacity,
     if (status != BASE_OK) return status;
     streams_create();
     return cca_allocator_create(&(struct cca_options){.config = config}, allocator);
+}
+
+static void translate_settings(const struct cca_settings *settings,
+                               struct golden_settings *translated) {
+    *translated = (struct golden_settings){.large = settings->large_segment_size,
+                                           .split = settings->max_split_size,
+                                           .rounding = settings->max_non_split_rounding,
+                                           .gc = settings->garbage_collection_threshold,
+                                           .fraction = settings->per_process_memory_fraction,
+                                           .expandable = settings->expandable_segments,
+                                           .unlock = settings->release_lock_on_cudamalloc,
+                                           .reuse = settings->graph_capture_record_stream_reuse,
+                                           .throws = settings->throw_on_cudamalloc_oom,
+                                           .host_register = settings->pinned_use_cuda_host_register,
+                                           .background = settings->pinned_use_background_threads,
+                                           .catches = settings->pinned_free_catch_all,
+                                           .threads = settings->pinned_num_register_threads,
+                                           .pinned_reserve =
+                                               settings->pinned_reserve_segment_size_mb,
+                                           .round = settings->pinned_max_round_threshold,
+                                           .cached = settings->pinned_max_cached_size};
+    memcpy(translated->divisions, settings->roundup_power2_divisions,
+           sizeof translated->divisions);
+    static const char *const classes[3] = {NULL, "a", "b"};
+    for (int index = 0; index < 3; index++)
+        translated->reserve[index].bytes = cca_settings_reserve(
+            settings, classes[index], 80 * BASE_GIB, &translated->reserve[index].own);
+    snprintf(translated->last, sizeof translated->last, "%s", settings->text);
+}
+
+static enum base_status caching_settings(struct allocator *allocator,
+                                         struct golden_settings *translated) {
+    struct cca_settings settings;
+    const enum base_status status = cca_settings(allocator, &settings);
+    if (status != BASE_OK) return status;
+    translate_settings(&settings, translated);
+    cca_settings_deinit(&settings);
+    return BASE_OK;
+}
+
+static enum base_status caching_read_settings(const char *config,
+                                              const struct cca_warning_observer *warnings,
+                                              struct golden_settings *translated) {
+    struct cca_settings settings;
+    const enum base_status status = cca_settings_read(config, warnings, &settings);
+    if (status == BASE_OK || status == BASE_INVALID_CONFIG)
+        translate_settings(&settings, translated);
+    cca_settings_deinit(&settings);
+    return status;
 }
 
 static enum base_status caching_set_fraction(struct allocator *allocator, double fraction) {
@@ -88,6 +141,9 @@ const struct golden_subject golden_subject_caching = {
     .open = caching_open,
     .close = allocator_destroy,
     .set_config = cca_set_config,
+    .settings = caching_settings,
+    .read_settings = caching_read_settings,
+    .observe_warnings = cca_set_warning_observer,
     .set_fraction = caching_set_fraction,
     .fraction = caching_fraction,
     .round_size = cca_round_size,

@@ -2,10 +2,47 @@
 #include "allocator/golden/model.h"
 #include "allocator/golden/subject.h"
 
+#include <stdio.h>
+
 static enum base_status model_open(const char *config, uint64_t capacity,
                                    struct allocator **allocator) {
     return model_create(config, capacity, allocator);
 }
+
+static enum base_status model_all_settings(struct allocator *allocator,
+                                           struct golden_settings *settings) {
+    const struct model_settings *const modelled = model_settings(allocator);
+    *settings = (struct golden_settings){.large = modelled->large_segment_size,
+                                         .split = modelled->max_split_size,
+                                         .rounding = modelled->max_non_split_rounding != 0
+                                                         ? modelled->max_non_split_rounding
+                                                         : modelled->large_segment_size,
+                                         .gc = modelled->gc_threshold,
+                                         .fraction = modelled->start_fraction,
+                                         .unlock = modelled->releases_lock,
+                                         .threads = 1,
+                                         .round = SIZE_MAX,
+                                         .cached = SIZE_MAX};
+    for (int entry = 0; entry < MODEL_DIVISION_COUNT; entry++)
+        settings->divisions[entry] = modelled->divisions[entry];
+    snprintf(settings->last, sizeof settings->last, "%s", modelled->last);
+    return BASE_OK;
+}
+
+static enum base_status model_read_settings(const char *config,
+                                            const struct cca_warning_observer *warnings,
+                                            struct golden_settings *settings) {
+    (void)warnings;
+    (void)settings;
+    return base_status_set(BASE_UNSUPPORTED, "the model does not read \"%.80s\" as PyTorch does",
+                           config);
+}
+
+static void model_observe_warnings(struct allocator *allocator,
+                                   const struct cca_warning_observer *observer) {
+    (void)allocator;
+    (void)observer;
+} // it has none
 
 static enum base_status model_set_fraction(struct allocator *allocator, double fraction) {
     return model_set_memory_fraction(allocator, fraction);
@@ -73,6 +110,9 @@ const struct golden_subject golden_subject_model = {.name = "model",
                                                     .open = model_open,
                                                     .close = allocator_destroy,
                                                     .set_config = model_set_config,
+                                                    .settings = model_all_settings,
+                                                    .read_settings = model_read_settings,
+                                                    .observe_warnings = model_observe_warnings,
                                                     .set_fraction = model_set_fraction,
                                                     .fraction = model_fraction,
                                                     .round_size = model_sizes,
