@@ -157,6 +157,12 @@ static uint32_t column_of(struct sim__stream *stream) {
                                                                            : column_make(stream);
 }
 
+// The array moves when a column is added.
+static struct sim__column *column_at(struct sim__stream *stream) {
+    const uint32_t index = column_of(stream);
+    return &sim__columns[index];
+}
+
 struct sim__order_column sim__order_column_at(uint32_t column) {
     return column < sim__column_count
                ? (struct sim__order_column){sim__columns[column].number,
@@ -208,9 +214,9 @@ static uint64_t pool_sequence(uint32_t column, uint64_t sequence) {
 }
 
 uint64_t sim__order_reached(struct sim__stream *stream, uint32_t column) {
+    const struct sim__order_clock *clock = column_at(stream)->clock;
     const struct sim__column *other = &sim__columns[column];
-    const uint64_t reached =
-        sim__clock_at(sim__columns[column_of(stream)].clock, other->pool_column);
+    const uint64_t reached = sim__clock_at(clock, other->pool_column);
     const uint64_t observed = sim__clock_at(sim__order_seen, other->pool_column);
     return pool_sequence(column, reached > observed ? reached : observed);
 }
@@ -249,7 +255,7 @@ static void follow_blocking(struct sim__column *column) {
 // STREAM's column, with what its next operation comes after besides its own earlier ones.
 static struct sim__column *gather(struct sim__stream *stream) {
     struct sim__host *host = sim__host_step(); // can add a column
-    struct sim__column *column = &sim__columns[column_of(stream)];
+    struct sim__column *column = column_at(stream);
     if (column->host_column != host->column || column->host_version != host->version) {
         sim__clock_unite(&column->clock, host->clock);
         column->host_column = host->column;
@@ -363,7 +369,7 @@ static void table_clear(struct table *table) {
 void sim__order__record(const struct sim__event *event) {
     struct sim__stream *stream = event->position.stream;
     sim__order__submit(stream);
-    const struct sim__column *column = &sim__columns[column_of(stream)];
+    const struct sim__column *column = column_at(stream);
     entry_set(&events, &event->slot, event->position.sequence, point_of(column, column->last));
     if (sim__race_is_on())
         sim__race_log_record(event->position, event->slot.handle);
@@ -391,20 +397,20 @@ void sim__order__wait(struct sim__stream *stream, const struct sim__event *event
 }
 
 void sim__order__launch(struct sim__stream *stream, const struct sim__exec *exec) {
-    struct sim__column *column = &sim__columns[column_of(stream)];
+    struct sim__column *column = column_at(stream);
     const struct entry *entry = entry_at(&execs, &exec->slot);
     if (entry->handle == exec->slot.handle && is_current(&entry->point))
         join_new(&column->clock, &entry->point);
 }
 
 void sim__order__launched(struct sim__position position, const struct sim__exec *exec) {
-    const struct sim__column *column = &sim__columns[column_of(position.stream)];
+    const struct sim__column *column = column_at(position.stream);
     entry_set(&execs, &exec->slot, 0, point_of(column, column->offset + position.sequence));
 }
 
 // A node of a launch that POSITION ends: what it covers counts as the whole launch.
 void sim__order__record_launched(const struct sim__event *event, struct sim__position position) {
-    const struct sim__column *column = &sim__columns[column_of(position.stream)];
+    const struct sim__column *column = column_at(position.stream);
     entry_set(&events, &event->slot, event->position.sequence,
               point_of(column, column->offset + position.sequence));
 }
@@ -412,7 +418,7 @@ void sim__order__record_launched(const struct sim__event *event, struct sim__pos
 // --- What the host is about to see ---
 
 struct sim__order_point sim__order__stream(struct sim__stream *stream) {
-    struct sim__column *column = &sim__columns[column_of(stream)];
+    struct sim__column *column = column_at(stream);
     struct sim__order_point point = point_of(column, submitted(column));
     if (stream->legacy) {
         join_new(&point.clock, &fences[stream->device].point);
@@ -429,7 +435,7 @@ struct sim__order_point sim__order__stream(struct sim__stream *stream) {
 
 struct sim__order_point sim__order__next(struct sim__stream *stream) {
     sim__order__submit(stream);
-    const struct sim__column *column = &sim__columns[column_of(stream)];
+    const struct sim__column *column = column_at(stream);
     return point_of(column, column->last);
 }
 
