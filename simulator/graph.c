@@ -245,7 +245,6 @@ static bool node_copy(struct sim__graph *copy, const struct sim__node *node) {
     new->work = sim__graph_work_retain(node->work);
     new->event = node->event;
     new->stream = node->stream;
-    new->origin = node->slot.handle;
     if (node->child != NULL) {
         new->child = sim__graph_clone(node->child);
         if (new->child == NULL)
@@ -272,7 +271,6 @@ struct sim__graph *sim__graph_clone(const struct sim__graph *graph) {
     struct sim__graph *copy = sim__graph_create();
     if (copy == NULL)
         return NULL;
-    copy->origin = graph->slot.handle;
     bool done = sim__graph_objects_copy(graph->objects, &copy->objects);
     SIM__EACH_NODE(node, graph) {
         done = done && node_copy(copy, node);

@@ -90,27 +90,28 @@ static inline void sim__node_unlink(struct sim__node_link *link) {
 // Nodes of one graph are numbered in the order in which they were added: an edge of a capture goes
 // from a smaller to a greater number, one of a program's graph may not.
 struct sim__node {
+    // Asked for most.
     struct sim__handle_slot slot; // in sim__nodes
     struct sim__graph *graph;
-    uint64_t number;              // from 1 in its graph
-    enum cudaGraphNodeType type;
-    enum cudaMemcpyKind kind;     // memcpy: as the program gave it; captured: unused
-    uint32_t element_size;        // memset: as the program gave it; captured: 0
-    struct sim__node_attributes attributes;
-    struct sim__graph_work *work; // of types that are one operation; else NULL
-    struct sim__graph *child;     // cudaGraphNodeTypeGraph: its own copy
-    cudaEvent_t event;            // event record, event wait
-    struct sim__graph_allocation *allocation; // memory nodes: graph_memory.h
-    uint64_t stream; // captured: the number of the stream; 0: the program's own node
-    uint64_t origin; // handle of the node that it was cloned from, or 0
     // Edges, in the order in which they were added while none is removed.
     struct sim__edge_end *dependencies, *dependents;
     uint32_t dependency_count, dependency_size, dependent_count, dependent_size;
+
+    uint64_t number; // from 1 in its graph
+    uint64_t mark;   // scratch, see sim__graph_mark
+    enum cudaGraphNodeType type;
+    uint32_t index; // scratch of graph_plan.c
     struct sim__node_link by_number; // among all nodes
     struct sim__node_link root;      // in graph->roots while it has no dependencies
     struct sim__node_link sink;      // in graph->sinks while it has no dependents
-    uint64_t mark;  // scratch, see sim__graph_mark
-    uint32_t index; // scratch of graph_plan.c
+    struct sim__graph_work *work;    // of types that are one operation; else NULL
+    uint64_t stream;                 // captured: its number; 0: the program's own node
+    struct sim__graph *child;        // cudaGraphNodeTypeGraph: its own copy
+    cudaEvent_t event;               // event record, event wait
+    struct sim__graph_allocation *allocation; // memory nodes: graph_memory.c
+    struct sim__node_attributes attributes;
+    enum cudaMemcpyKind kind; // memcpy: as the program gave it; captured: unused
+    uint32_t element_size;    // memset: as the program gave it; captured: 0
 };
 
 struct sim__graph {
@@ -122,7 +123,6 @@ struct sim__graph {
     uint64_t node_count, root_count, edge_count;
     uint64_t node_number;         // the last one given
     struct sim__node *parent;     // the child node that owns it, or NULL; it cannot be destroyed
-    uint64_t origin;              // handle of the graph that it was cloned from, or 0
     struct sim__capture *capture; // that builds it, or NULL
     struct sim__graph_region *region; // graph_memory.h: where its next allocation may go
     uint64_t memory_node_count;   // with those of child graphs

@@ -21,8 +21,7 @@ static cudaError_t find(cudaGraphExec_t exec_handle, cudaGraphNode_t node_handle
 static bool is_allowed(const struct sim__exec_node *node, const struct sim__node_form *form) {
     if (node->type != form->type)
         return false;
-    if (node->type == cudaGraphNodeTypeMemcpy &&
-        (node->work->operation.copy.rows != 1 || form->work->operation.copy.rows != 1))
+    if (node->type == cudaGraphNodeTypeMemcpy && form->work->operation.copy.rows != 1)
         return false;
     return sim__work_replaceable(node->work, form->work) == cudaGraphExecUpdateSuccess;
 }

@@ -167,6 +167,42 @@ static void an_upload_needs_a_stream(void) {
     BASE_CHECK_EQ(cudaGraphInstantiateWithParams(&exec, graph, NULL), cudaErrorInvalidValue);
 }
 
+// Nodes and edges stay, there is no copy, and one executable at a time.
+static void a_graph_with_memory_nodes_is_one_of_a_kind(void) {
+    start(1);
+    struct cudaMemAllocNodeParams parameters = {
+        .poolProps = {.allocType = cudaMemAllocationTypePinned,
+                      .location = {cudaMemLocationTypeDevice, 0}},
+        .bytesize = BYTES};
+    cudaGraphNode_t alloc, free_node, other, node;
+    cudaGraph_t copy, outer;
+    cudaGraphExec_t exec, second;
+    BASE_CHECK_EQ(cudaGraphAddMemAllocNode(&alloc, graph, NULL, 0, &parameters), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphAddEmptyNode(&other, graph, &alloc, 1), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphAddMemFreeNode(&free_node, graph, &other, 1, parameters.dptr),
+                  cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphDestroyNode(other), cudaErrorNotSupported);
+    BASE_CHECK_EQ(cudaGraphRemoveDependencies(graph, &alloc, &other, NULL, 1),
+                  cudaErrorNotSupported);
+    BASE_CHECK_EQ(cudaGraphAddDependencies(graph, &alloc, &free_node, NULL, 1), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphClone(&copy, graph), cudaErrorNotSupported);
+    BASE_CHECK_EQ(cudaGraphCreate(&outer, 0), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphAddChildGraphNode(&node, outer, NULL, 0, graph), cudaErrorNotSupported);
+    exec = instantiate();
+    BASE_CHECK_EQ(cudaGraphInstantiate(&second, graph, 0), cudaErrorInvalidValue);
+    BASE_CHECK_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+    exec = instantiate();
+    BASE_CHECK_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+    struct cudaGraphNodeParams move = {.type = cudaGraphNodeTypeGraph,
+                                       .graph = {graph, cudaGraphChildGraphOwnershipMove}};
+    BASE_CHECK_EQ(cudaGraphAddNode(&node, outer, NULL, NULL, 0, &move), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphDestroyNode(node), cudaErrorNotSupported); // they are the outer's now
+    graph = outer;
+    exec = instantiate();
+    BASE_CHECK_EQ(cudaGraphInstantiate(&second, outer, 0), cudaErrorInvalidValue);
+    launch(exec);
+}
+
 // --- What it keeps ---
 
 static void an_executable_keeps_what_it_was_made_with(void) {
@@ -297,6 +333,8 @@ static void copies_of_an_executable_move_but_stay_of_one_kind(void) {
     BASE_CHECK_EQ(cudaMalloc(&far, BYTES), cudaSuccess);
     BASE_CHECK_EQ(cudaSetDevice(0), cudaSuccess);
     BASE_CHECK_EQ(SET(far, pinned, 16), cudaErrorInvalidValue); // another device's memory
+    char pageable[16];
+    BASE_CHECK_EQ(SET(other_memory, pageable, 16), cudaErrorInvalidValue); // it was page-locked
 #undef SET
     BASE_CHECK_EQ(cudaGraphExecMemcpyNodeSetParams(exec, node, &two), cudaErrorInvalidValue);
     BASE_CHECK_EQ(cudaGraphExecMemcpyNodeSetParams(exec, rows, &two), cudaErrorInvalidValue);
@@ -458,6 +496,7 @@ int main(void) {
     a_cycle_is_found_here_and_named();
     a_cycle_in_a_child_graph_is_found_too();
     an_upload_needs_a_stream();
+    a_graph_with_memory_nodes_is_one_of_a_kind();
     an_executable_keeps_what_it_was_made_with();
     a_destroyed_executable_completes_what_is_pending();
     a_graph_that_is_captured_can_be_instantiated_as_it_is();

@@ -328,6 +328,34 @@ static void kernels_keep_priority_and_cooperation(void) {
     BASE_CHECK_EQ(value.priority, -1);
 }
 
+static void a_copy_of_a_graph_has_its_parameters(void) {
+    start();
+    cudaEvent_t event, told_event;
+    cudaGraph_t copy;
+    cudaGraphNode_t fill, record, move;
+    struct cudaMemsetParams told_fill;
+    struct cudaMemcpy3DParms told_copy;
+    const struct cudaMemsetParams twos = {device_memory, 0, 0x1234, 2, 3, 1};
+    BASE_CHECK_EQ(cudaEventCreate(&event), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphAddMemsetNode(&fill, graph, NULL, 0, &twos), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphAddEventRecordNode(&record, graph, NULL, 0, event), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphAddMemcpyNode1D(&move, graph, NULL, 0, pinned, device_memory, 6,
+                                           cudaMemcpyDeviceToHost),
+                  cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphClone(&copy, graph), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphNodeFindInClone(&fill, fill, copy), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphNodeFindInClone(&record, record, copy), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphNodeFindInClone(&move, move, copy), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphMemsetNodeGetParams(fill, &told_fill), cudaSuccess);
+    BASE_CHECK_EQ(told_fill.elementSize, 2);
+    BASE_CHECK_EQ(told_fill.value, 0x1234);
+    BASE_CHECK_EQ(cudaGraphEventRecordNodeGetEvent(record, &told_event), cudaSuccess);
+    BASE_CHECK(told_event == event);
+    BASE_CHECK_EQ(cudaGraphMemcpyNodeGetParams(move, &told_copy), cudaSuccess);
+    BASE_CHECK_EQ(told_copy.kind, cudaMemcpyDeviceToHost);
+}
+
 static void event_nodes_record_and_wait_at_the_launch(void) {
     start();
     cudaEvent_t event, other, told;
@@ -594,6 +622,7 @@ int main(void) {
     a_host_node_calls_its_function_with_its_argument();
     kernels_are_the_simulators_and_their_arguments_are_copied();
     kernels_keep_priority_and_cooperation();
+    a_copy_of_a_graph_has_its_parameters();
     event_nodes_record_and_wait_at_the_launch();
     a_node_of_another_type_tells_nothing();
     nodes_of_any_type_come_from_one_call();

@@ -229,11 +229,28 @@ static void random_child_graphs_are_unfolded(void) {
     base_check_context(NULL);
 }
 
+static void a_copy_keeps_numbers(void) {
+    cudaGraph_t graph, copy;
+    cudaGraphNode_t nodes[4];
+    cudaGraphExec_t handle;
+    BASE_CHECK_EQ(cudaGraphCreate(&graph, 0), cudaSuccess);
+    for (int i = 0; i < 4; ++i)
+        BASE_CHECK_EQ(cudaGraphAddEmptyNode(&nodes[i], graph, NULL, 0), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphDestroyNode(nodes[1]), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphClone(&copy, graph), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphAddEmptyNode(&nodes[1], copy, NULL, 0), cudaSuccess);
+    static const uint64_t expected[] = {1, 3, 4, 5};
+    const struct sim__exec *exec = exec_of(copy, &handle);
+    for (int i = 0; i < 4; ++i)
+        BASE_CHECK_EQ(exec->nodes[i].number, expected[i]);
+}
+
 int main(void) {
     BASE_CHECK_EQ(sim_configure(&(struct sim_options){.device_count = 2,
                                                       .numerics = SIM_NUMERICS_OFF}),
                   BASE_OK);
     random_graphs_become_lists();
     random_child_graphs_are_unfolded();
+    a_copy_keeps_numbers();
     return 0;
 }

@@ -248,6 +248,13 @@ static void copies_and_fills_keep_their_kind_of_memory_and_device(void) {
     refuses(exec, graph, cudaGraphExecUpdateErrorParametersChanged, node, NULL);
     node = copy(graph = new_graph(), far, pinned, 64);
     refuses(exec, graph, cudaGraphExecUpdateErrorParametersChanged, node, NULL);
+    copy(graph = new_graph(), pinned, device_memory, 64);
+    exec = instantiate(graph);
+    node = copy(graph = new_graph(), pinned, far, 64);
+    refuses(exec, graph, cudaGraphExecUpdateErrorParametersChanged, node, NULL);
+    char pageable[64];
+    node = copy(graph = new_graph(), pageable, device_memory, 64);
+    refuses(exec, graph, cudaGraphExecUpdateErrorParametersChanged, node, NULL);
 
     fill(graph = new_graph(), device_memory, 1, 64, 1);
     exec = instantiate(graph);
@@ -292,6 +299,24 @@ static void cooperative_kernels_and_priorities_in_force_stay(void) {
     graph = attributed(cudaLaunchAttributeCooperative, 1, &node);
     refuses(exec, graph, cudaGraphExecUpdateErrorAttributesChanged, node, NULL);
     updates(instantiate(graph), graph);
+}
+
+static void events_change_freely(void) {
+    start(1);
+    cudaEvent_t first_event, second_event;
+    float milliseconds;
+    cudaGraphNode_t node;
+    const cudaGraph_t first = new_graph(), second = new_graph();
+    BASE_CHECK_EQ(cudaEventCreate(&first_event), cudaSuccess);
+    BASE_CHECK_EQ(cudaEventCreate(&second_event), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphAddEventRecordNode(&node, first, NULL, 0, first_event), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphAddEventRecordNode(&node, second, NULL, 0, second_event), cudaSuccess);
+    const cudaGraphExec_t exec = instantiate(first);
+    updates(exec, second);
+    launch(exec);
+    BASE_CHECK_EQ(cudaEventElapsedTime(&milliseconds, second_event, second_event), cudaSuccess);
+    BASE_CHECK_EQ(cudaEventElapsedTime(&milliseconds, first_event, first_event),
+                  cudaErrorInvalidResourceHandle); // never recorded
 }
 
 static void memory_nodes_are_not_supported(void) {
@@ -361,6 +386,16 @@ static void child_graphs_are_updated_with_the_whole(void) {
     BASE_CHECK_EQ(total, 500);
     const cudaGraph_t third = nested(1, 3, &other, &other_inner);
     refuses(exec, third, cudaGraphExecUpdateErrorTopologyChanged, other, NULL);
+    // Chains of two and of three: one node at the child's end either way.
+    const cudaGraph_t chain = nested(1, 1, &other, &other_inner);
+    const cudaGraph_t longer = nested(1, 1, &other, &other_inner);
+    cudaGraph_t own;
+    cudaGraphNode_t end;
+    size_t count = 1;
+    BASE_CHECK_EQ(cudaGraphChildGraphNodeGetGraph(other, &own), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphNodeGetDependentNodes(other_inner, &end, NULL, &count), cudaSuccess);
+    kernel(own, &end, 1, 1);
+    refuses(instantiate(chain), longer, cudaGraphExecUpdateErrorTopologyChanged, other, NULL);
     const cudaGraph_t flat = new_graph();
     const cudaGraphNode_t a = kernel(flat, NULL, 0, 1), b = kernel(flat, &a, 1, 1);
     kernel(flat, &b, 1, 1);
@@ -407,6 +442,7 @@ int main(void) {
     a_kernel_takes_another_function_of_its_device();
     copies_and_fills_keep_their_kind_of_memory_and_device();
     cooperative_kernels_and_priorities_in_force_stay();
+    events_change_freely();
     memory_nodes_are_not_supported();
     a_cycle_is_another_topology();
     what_names_nothing_is_an_error_of_the_call();

@@ -185,6 +185,28 @@ static void a_child_graphs_objects_are_its_own(void) {
     BASE_CHECK_EQ(destroyed, 2);
 }
 
+static void an_update_of_all_takes_the_child_graphs_objects_too(void) {
+    start();
+    cudaGraph_t graphs[2];
+    cudaGraphExecUpdateResultInfo info;
+    for (int i = 0; i < 2; ++i) {
+        cudaGraphNode_t node;
+        const cudaGraph_t child = owner(create(1), 1);
+        BASE_CHECK_EQ(cudaGraphCreate(&graphs[i], 0), cudaSuccess);
+        BASE_CHECK_EQ(cudaGraphAddChildGraphNode(&node, graphs[i], NULL, 0, child), cudaSuccess);
+        BASE_CHECK_EQ(cudaGraphDestroy(child), cudaSuccess);
+    }
+    const cudaGraphExec_t exec = instantiate(graphs[0]);
+    BASE_CHECK_EQ(cudaGraphDestroy(graphs[0]), cudaSuccess);
+    BASE_CHECK_EQ(destroyed, 0);
+    BASE_CHECK_EQ(cudaGraphExecUpdate(exec, graphs[1], &info), cudaSuccess);
+    BASE_CHECK_EQ(destroyed, 1);
+    BASE_CHECK_EQ(cudaGraphDestroy(graphs[1]), cudaSuccess);
+    BASE_CHECK_EQ(destroyed, 1);
+    BASE_CHECK_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+    BASE_CHECK_EQ(destroyed, 2);
+}
+
 static void the_machines_end_runs_no_destructors(void) {
     start();
     const cudaGraph_t graph = owner(create(2), 1);
@@ -203,6 +225,7 @@ int main(void) {
     a_pending_launch_keeps_the_objects();
     an_update_takes_the_new_graphs_objects();
     a_child_graphs_objects_are_its_own();
+    an_update_of_all_takes_the_child_graphs_objects_too();
     the_machines_end_runs_no_destructors();
     return 0;
 }
