@@ -38,11 +38,11 @@ static void streams_draw(struct base_random *random, struct program *program, in
 }
 
 static int buffer_add(struct base_random *random, struct program *program, enum place place,
-                      int device, double undefined) {
+                      int device, int size, double undefined) {
     program->buffers[program->buffer_count] = (struct buffer){
         .place = place,
         .device = device,
-        .size = CELLS,
+        .size = size,
         .defined = !base_random_chance(random, undefined),
     };
     return program->buffer_count++;
@@ -56,14 +56,17 @@ static void declare(struct base_random *random, struct program *program, int thr
     for (int i = 0; i < program->event_count; ++i)
         program->event_devices[i] =
             (int)base_random_below(random, (uint64_t)program->device_count);
+    // Little memory: all of it is touched again and again.
+    const bool crowded = base_random_chance(random, 0.25);
+    const int size = crowded ? (int)base_random_between(random, 2, 6) : CELLS;
     for (int device = 0; device < program->device_count; ++device) {
-        for (int i = (int)base_random_between(random, 1, 3); i > 0; --i)
-            (void)buffer_add(random, program, ON_DEVICE, device, 0.35);
-        *arenas |= 1u << buffer_add(random, program, ON_DEVICE, device, 1);
+        for (int i = crowded ? 1 : (int)base_random_between(random, 1, 3); i > 0; --i)
+            (void)buffer_add(random, program, ON_DEVICE, device, size, 0.35);
+        *arenas |= 1u << buffer_add(random, program, ON_DEVICE, device, CELLS, 1);
     }
-    for (int i = (int)base_random_between(random, 1, 2); i > 0; --i)
-        (void)buffer_add(random, program, PINNED, 0, 0.2);
-    (void)buffer_add(random, program, PAGEABLE, 0, 0);
+    for (int i = crowded ? 1 : (int)base_random_between(random, 1, 2); i > 0; --i)
+        (void)buffer_add(random, program, PINNED, 0, size, 0.2);
+    (void)buffer_add(random, program, PAGEABLE, 0, size, 0);
 }
 
 // --- Calls that order, without need ---

@@ -121,7 +121,8 @@ void draw_crowd(struct drawing *drawing) {
     operation.device = 0;
     drawing_emit(drawing, &operation);
     const int buffer = 0; // of device 0, and no arena
-    const struct span whole = {buffer, NONE, 0, CELLS, CELLS, 1};
+    const int size = drawing->program->buffers[buffer].size;
+    const struct span whole = {buffer, NONE, 0, size, size, 1};
     operation.verb = ADD_KERNEL;
     operation.step_count = 1;
     operation.steps[0] = (struct step){STEP_SET, whole, {whole, whole}};
