@@ -95,7 +95,9 @@ struct allocator_stats {
     X(SEGMENT_UNMAP, "segment_unmap")                                                              \
     X(SNAPSHOT, "snapshot")                                                                        \
     X(OOM, "oom")                                                                                  \
-    X(EMPTY_CACHE, "empty_cache") /* ours: the request, before what it releases */
+    X(EMPTY_CACHE, "empty_cache") /* ours: the request, before what it releases */                 \
+    X(SEGMENT_RESERVE, "segment_reserve") /* ours: addresses of an expandable segment */           \
+    X(SEGMENT_UNRESERVE, "segment_unreserve")
 
 enum allocator_action {
 #define ALLOCATOR_ACTION_ENUMERATOR(name, text) ALLOCATOR_##name,

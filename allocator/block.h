@@ -7,7 +7,7 @@
 // as its block lives.
 //
 // What the reference keeps in a block and this one does not: its context (history keeps those
-// beside, by block number), and whether it is mapped (a flag, for expandable segments).
+// beside, by block number), and whether it is mapped (a state here).
 #ifndef TIDEMARK_ALLOCATOR_BLOCK_H
 #define TIDEMARK_ALLOCATOR_BLOCK_H
 
@@ -22,10 +22,13 @@ enum cca__block_state {
     CCA__BLOCK_FREE,      // in its pool's free index
     CCA__BLOCK_ALLOCATED, // the program has it
     CCA__BLOCK_PENDING,   // freed, waits for events; does not merge
+    CCA__BLOCK_UNMAPPED,  // addresses of an expandable segment, no memory; in its pool's unmapped
+    CCA__BLOCK_CLAIMED,   // of an expandable segment that is being changed; in no index
 };
 
 enum cca__block_flag {
-    CCA__BLOCK_IN_TABLE = 1, // the page table names this object
+    CCA__BLOCK_IN_TABLE = 1,   // the page table names this object
+    CCA__BLOCK_EXPANDABLE = 2, // it is part of an expandable segment
 };
 
 // All fields are guarded by the lock of the block's stream; pool is also read without it.
@@ -51,6 +54,10 @@ _Static_assert(sizeof(struct cca__block) == 64, "a block fills one cache line");
 
 static inline uint16_t cca__block_pool(const struct cca__block *block) {
     return atomic_load_explicit(&block->pool, memory_order_relaxed);
+}
+
+static inline bool cca__block_is_expandable(const struct cca__block *block) {
+    return (block->flags & CCA__BLOCK_EXPANDABLE) != 0;
 }
 
 // A block is alone if it is its whole segment.

@@ -7,6 +7,7 @@
 #include "allocator/hit.h"
 #include "allocator/out_of_memory.h"
 #include "allocator/pool.h"
+#include "allocator/reserve_class.h"
 #include "allocator/segment.h"
 #include "allocator/snapshot.h"
 #include "allocator/stream_use.h"
@@ -45,10 +46,15 @@ static enum base_status caching_malloc(struct allocator *allocator, int ordinal,
     const size_t rounded = cca__round_size(&cca->config.sizes, size);
     struct cca__pool *const pool =
         &stream->pools[rounded <= CCA_SMALL_LIMIT ? CCA__POOL_SMALL : CCA__POOL_LARGE];
-    if (__builtin_expect(device->counts_requests, 0) && !pool->is_small)
-        atomic_fetch_add_explicit(&device->large_searches, 1, memory_order_relaxed);
     void *served;
-    status = cca__hit_serve_locked(cca, pool, rounded, size, &served, &over_limit);
+    if (__builtin_expect(device->special, 0)) {
+        if (device->counts_requests && !pool->is_small)
+            atomic_fetch_add_explicit(&device->large_searches, 1, memory_order_relaxed);
+        status =
+            cca__pool_serve_special_locked(cca, pool, rounded, size, &served, &over_limit);
+    } else {
+        status = cca__hit_serve_locked(cca, pool, rounded, size, &served, &over_limit);
+    }
     cca__lock_release(&stream->lock);
     if (__builtin_expect(over_limit, 0)) cca__stats_meet(stream);
     if (__builtin_expect(status != BASE_OK, 0)) return status;
@@ -149,6 +155,13 @@ static enum base_status caching_base_allocation(struct allocator *allocator, con
     const enum base_status status = lock_block(cca, pointer, &pool, &block);
     if (status != BASE_OK) return status;
     const struct cca__segment *const segment = &cca->segments[block->segment];
+    if (segment->expandable != NULL) {
+        cca__lock_release(&pool->stream->lock);
+        return base_status_set(BASE_INVALID_VALUE,
+                               "%p is in an expandable segment, which has no base allocation that "
+                               "another process could open; set expandable_segments:False for it",
+                               pointer);
+    }
     *base = (void *)(uintptr_t)segment->address;
     *size = segment->size;
     cca__lock_release(&pool->stream->lock);
@@ -349,6 +362,8 @@ static void destroy_metadata(struct cca *cca) {
     cca__arena_deinit(&cca->use_records);
     cca__page_table_deinit(&cca->page_table);
     cca__lock_deinit(&cca->settings_lock);
+    cca__lock_deinit(&cca->reserve_lock);
+    cca__reserve_classes_deinit(cca);
     cca__arena_deinit(&cca->streams);
     cca__config_deinit(&cca->config);
     free(cca);
@@ -420,6 +435,7 @@ enum base_status cca_allocator_create(const struct cca_options *options,
     cca->max_split_size_at_creation =
         config->sizes.max_split_size == CCA_UNLIMITED ? -1 : (int64_t)config->sizes.max_split_size;
     cca__lock_init(&cca->settings_lock);
+    cca__lock_init(&cca->reserve_lock);
     status = init_metadata(cca);
     if (status != BASE_OK) {
         destroy_metadata(cca);

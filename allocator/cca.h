@@ -71,6 +71,11 @@ struct cca_out_of_memory {
     size_t allocated;    // by the program, free blocks of private pools included
     size_t private_free; // in private pools
     size_t unallocated;  // reserved - allocated - private
+    bool expandable;     // expandable segments are on
+    // The address space that was configured for an expandable segment of the request's stream, if
+    // the request is larger; else 0
+    size_t exceeded_reserve;
+    size_t rounded; // the request, rounded
 };
 
 // Called once for each request that fails for want of memory, without locks held.
@@ -85,6 +90,32 @@ cca_set_out_of_memory_observer(struct allocator *allocator,
 // Before other threads use the allocator. NULL: lines on stderr again.
 void cca_set_warning_observer(struct allocator *allocator,
                               const struct cca_warning_observer *observer);
+
+// Expandable segments. A *class* is a name that streams share, for which
+// expandable_segments_reserve_by_class may say how much address space their segments reserve. NULL
+// or "": the stream has none. Segments that exist stay as they are.
+enum base_status cca_set_stream_reserve_class(struct allocator *allocator, int device,
+                                              cudaStream_t stream, const char *name) BASE_MUST_USE;
+// The part of the device's memory that the class reserves where no setting says anything.
+enum base_status cca_set_reserve_class_default(struct allocator *allocator, const char *name,
+                                               double fraction) BASE_MUST_USE;
+
+// Lets PEER read and write DEVICE's expandable segments, those to come included; memory of
+// cudaMalloc follows cudaDeviceEnablePeerAccess.
+enum base_status cca_enable_peer_access(struct allocator *allocator, int device,
+                                        int peer) BASE_MUST_USE;
+
+// What is mapped of each expandable segment. As in PyTorch, those of the default stream are left
+// out.
+struct cca_expandable_segment {
+    cudaStream_t stream;
+    bool is_large;
+    size_t mapped_bytes;
+};
+// Sets *segments to an array that the caller frees, in no order.
+enum base_status cca_expandable_segments(struct allocator *allocator, int device,
+                                         struct cca_expandable_segment **segments,
+                                         size_t *count) BASE_MUST_USE;
 
 // Walks everything and aborts on the first broken invariant: segments are tiled exactly by their
 // blocks, free indices hold what they should, statistics add up. For tests and stress: it takes

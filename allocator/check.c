@@ -1,6 +1,7 @@
 // cca_check: a walk over everything that aborts on the first broken invariant. Everything is
 // computed anew from the blocks and compared with what the fast path keeps.
 #include "allocator/device.h"
+#include "allocator/expandable.h"
 #include "allocator/pool.h"
 #include "allocator/stream_use.h"
 
@@ -9,10 +10,26 @@
 // What one pool's blocks add up to.
 struct tally {
     int64_t active, active_bytes, pending, pending_bytes, requested, split_free, split_free_bytes;
-    size_t free_blocks, segments;
-    int64_t segment_bytes;
+    size_t free_blocks, unmapped_blocks, segments;
+    int64_t mapped_bytes;
     uint32_t blocks;
 };
+
+// A block of an expandable segment has memory everywhere, or nowhere and then whole pages.
+static void check_pages(const struct cca *cca, const struct cca__block *block) {
+    const struct cca__expandable *const memory = cca->segments[block->segment].expandable;
+    const uint64_t base = cca__expandable_address(memory), end = block->address + block->size;
+    const size_t page = cca__expandable_page_bytes(memory);
+    const bool is_mapped = block->state != CCA__BLOCK_UNMAPPED;
+    if (!is_mapped) {
+        BASE_CHECK_EQ((block->address - base) % page, 0);
+        BASE_CHECK_EQ(block->size % page, 0);
+    }
+    for (uint64_t at = block->address; at < end; at += page - (at - base) % page) {
+        BASE_CHECK_EQ(cca__expandable_is_mapped(memory, at), is_mapped);
+        if (!is_mapped && at - block->address > 64 * (uint64_t)page) break; // a range may be vast
+    }
+}
 
 static void check_block(struct cca *cca, const struct cca__pool *pool, uint32_t segment_number,
                         uint32_t number, struct tally *tally) {
@@ -22,10 +39,22 @@ static void check_block(struct cca *cca, const struct cca__pool *pool, uint32_t 
     BASE_CHECK_EQ(block->size % CCA_MIN_BLOCK, 0);
     BASE_CHECK_GT(block->size, 0);
     BASE_CHECK_EQ(block->uses != 0 && block->state == CCA__BLOCK_FREE, 0);
+    const bool is_expandable = cca->segments[segment_number].expandable != NULL;
+    BASE_CHECK_EQ(cca__block_is_expandable(block), is_expandable);
     ++tally->blocks;
+    if (is_expandable) check_pages(cca, block);
+    if (block->state == CCA__BLOCK_UNMAPPED) {
+        BASE_CHECK(is_expandable);
+        BASE_CHECK_EQ(block->flags & CCA__BLOCK_IN_TABLE, 0);
+        ++tally->unmapped_blocks;
+        if (block->next != 0)
+            BASE_CHECK_NE(cca__block_at(cca, block->next)->state, CCA__BLOCK_UNMAPPED);
+        return;
+    }
+    tally->mapped_bytes += (int64_t)block->size;
     if (block->state == CCA__BLOCK_FREE) {
         ++tally->free_blocks;
-        if (!cca__block_is_alone(block)) {
+        if (!is_expandable && !cca__block_is_alone(block)) {
             ++tally->split_free;
             tally->split_free_bytes += (int64_t)block->size;
         }
@@ -61,8 +90,7 @@ static void check_segment(struct cca *cca, const struct cca__pool *pool, uint32_
         previous = number;
     }
     BASE_CHECK_EQ(address, segment->address + segment->size);
-    ++tally->segments;
-    tally->segment_bytes += (int64_t)segment->size;
+    if (segment->expandable == NULL) ++tally->segments;
 }
 
 // The free index holds the pool's free blocks, in order, each findable.
@@ -83,6 +111,24 @@ static void check_index(struct cca *cca, struct cca__pool *pool, const struct ta
     BASE_CHECK_EQ(count, tally->free_blocks);
 }
 
+// The set of unmapped blocks, by address.
+static void check_unmapped(const struct cca *cca, const struct cca__pool *pool,
+                           const struct tally *tally) {
+    size_t count = 0;
+    uint64_t address = 0;
+    for (uint32_t number = 0;
+         (number = cca__address_set_next(&pool->unmapped, cca->blocks, number)) != 0;) {
+        const struct cca__block *const block = cca__block_at(cca, number);
+        ++count;
+        BASE_CHECK_EQ(block->state, CCA__BLOCK_UNMAPPED);
+        BASE_CHECK_EQ(cca__block_pool(block), pool->number);
+        BASE_CHECK_GT(block->address, address);
+        address = block->address;
+    }
+    BASE_CHECK_EQ(count, tally->unmapped_blocks);
+    BASE_CHECK_EQ(count, pool->unmapped.count);
+}
+
 static void check_ledger(const struct cca__pool *pool, const struct tally *tally) {
     BASE_CHECK_EQ(cca__pool_current(pool, CCA__ACTIVE), tally->active);
     BASE_CHECK_EQ(cca__pool_current(pool, CCA__ACTIVE_BYTES), tally->active_bytes);
@@ -99,6 +145,7 @@ static void check_pool(struct cca *cca, struct cca__pool *pool, struct tally *ta
          number = cca->segments[number].next)
         if (cca->segments[number].pool == pool->number) check_segment(cca, pool, number, tally);
     check_index(cca, pool, tally);
+    check_unmapped(cca, pool, tally);
     check_ledger(pool, tally);
 }
 
@@ -171,7 +218,7 @@ static void check_device(struct cca *cca, struct cca__device *device) {
             check_pool(cca, &stream->pools[kind], &tally);
             blocks += tally.blocks;
             pools[kind].segments += tally.segments;
-            pools[kind].segment_bytes += tally.segment_bytes;
+            pools[kind].mapped_bytes += tally.mapped_bytes;
         }
         check_stock(cca, &stream->unused_blocks, blocks);
         check_slack(stream);
@@ -184,10 +231,10 @@ static void check_device(struct cca *cca, struct cca__device *device) {
                           [CCA__POOL_LARGE] = ALLOCATOR_STAT_LARGE_POOL};
     for (int kind = 0; kind < 2; ++kind) {
         BASE_CHECK_EQ(device->segment[kinds[kind]].current, pools[kind].segments);
-        BASE_CHECK_EQ(device->reserved[kinds[kind]].current, pools[kind].segment_bytes);
+        BASE_CHECK_EQ(device->reserved[kinds[kind]].current, pools[kind].mapped_bytes);
     }
     BASE_CHECK_EQ(device->reserved[ALLOCATOR_STAT_ALL].current,
-                  pools[0].segment_bytes + pools[1].segment_bytes);
+                  pools[0].mapped_bytes + pools[1].mapped_bytes);
     // More while another thread is in cudaMalloc with release_lock_on_cudamalloc.
     BASE_CHECK_GE(device->reserved_bytes, (size_t)device->reserved[ALLOCATOR_STAT_ALL].current);
 }

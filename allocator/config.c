@@ -144,7 +144,6 @@ enum base_status cca__config_apply(struct cca__config *config, const char *text,
 }
 
 const char *cca__config_unbuilt(const struct cca__config *config) {
-    if (config->expandable_segments) return "expandable_segments:True";
     if (config->throw_on_cudamalloc_oom) return "throw_on_cudamalloc_oom:True";
     return NULL;
 }

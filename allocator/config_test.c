@@ -27,7 +27,7 @@ static enum base_status apply(struct cca__config *config, const char *text) {
 
 static void a_setting_that_is_not_built_is_named(void) {
     static const char *const rows[][2] = {
-        {"expandable_segments:True", "expandable_segments:True"},
+        {"expandable_segments:True", NULL},
         {"max_split_size_mb:64,throw_on_cudamalloc_oom:True", "throw_on_cudamalloc_oom:True"},
         {"expandable_segments:True,expandable_segments:False", NULL},
         {"graph_capture_record_stream_reuse:True", NULL}, // there are no captures to act in

@@ -11,13 +11,14 @@
 //     2. growth_lock      device: segments taken and returned, out of memory, snapshots
 //     3. events_lock      device: the queues of events, the pool of events
 //     4. stream.lock      both pools of one stream; several of one device in order of creation
-//     5. leaves           arenas, page table, tally_lock: nothing is taken under them
+//     5. leaves           arenas, page table, tally_lock, reserve_lock: nothing is taken under them
 // A cache hit takes its stream's lock, and the events lock first if some block of the device
 // waits for events. No device call is made under a stream's lock; under the events lock only
 // queries and records of events.
 #ifndef TIDEMARK_ALLOCATOR_CORE_H
 #define TIDEMARK_ALLOCATOR_CORE_H
 
+#include "allocator/address_set.h"
 #include "allocator/allocator.h"
 #include "allocator/block.h"
 #include "allocator/cca.h"
@@ -36,6 +37,7 @@
 struct cca__pool {
     struct cca__ledger ledger;
     struct cca__free_index index;
+    struct cca__address_set unmapped; // blocks of expandable segments without memory
     // Never changes, from here on.
     struct cca__stream *stream;
     struct cca__device *device;
@@ -44,7 +46,8 @@ struct cca__pool {
     bool is_small;
 };
 
-// Memory that one device call gave. Guarded by the stream's lock.
+// Memory that one device call gave, or an expandable segment with all its addresses. Guarded by the
+// stream's lock.
 struct cca__segment {
     uint64_t address, size;
     uint64_t registration; // rises with each new segment of the allocator
@@ -52,6 +55,7 @@ struct cca__segment {
     uint32_t previous, next; // the stream's segments, in no order
     uint32_t directory;      // of the page table, for a small segment; 0
     uint16_t pool;
+    struct cca__expandable *expandable; // its memory, guarded by growth_lock; NULL
 };
 #define CCA__SEGMENTS_MAX ((uint32_t)1 << 22)
 
@@ -78,6 +82,8 @@ struct cca__stream {
     // Never changes.
     struct cca__device *device;
     cudaStream_t handle;
+    // Guarded by the device's growth lock.
+    char *reserve_class; // of its expandable segments; NULL: none
     // Guarded by the device's events lock: events recorded on this stream, oldest first.
     struct cca__event_queue queue;
 };
@@ -104,8 +110,11 @@ struct cca__device {
     struct cca__stream **by_handle;
     size_t stream_count, stream_capacity;
     _Atomic(struct cca__stream_table *) stream_table; // written under growth_lock
-    // Whether gc may run: a fraction and a threshold are set. Written under all streams' locks.
-    bool counts_requests;
+    // Written under all streams' locks, to the next mark.
+    bool counts_requests;  // gc may run: a fraction and a threshold are set
+    bool has_expandable;   // there are expandable segments, or were
+    bool special;          // one of these: requests take the longer path
+    bool cannot_expand;    // the driver has no virtual memory
 
     struct cca__lock growth_lock; // guards, to the next mark:
     // What counts against the fraction, a segment that is being taken included
@@ -114,6 +123,8 @@ struct cca__device {
     bool limited;
     struct allocator_stat segment[ALLOCATOR_STAT_KIND_COUNT], reserved[ALLOCATOR_STAT_KIND_COUNT];
     struct allocator_stat oversize_segments;
+    uint64_t peers; // bit D: device D may use this one's expandable segments
+    struct cca__driver *driver; // the driver's calls, NULL before the first
     int64_t num_alloc_retries, num_ooms, num_sync_all_streams, num_device_alloc, num_device_free;
 
     // Searches in the large pool while gc may run, over all streams: the clock of garbage
@@ -153,6 +164,9 @@ struct cca {
     int64_t max_split_size_at_creation; // as statistics show it
     struct cca_out_of_memory_observer out_of_memory_observer;
     struct cca_warning_observer warnings; // set while no other thread is in the allocator
+
+    struct cca__lock reserve_lock; // a leaf
+    struct cca__reserve_class_memory *reserve_classes; // guarded by reserve_lock
 
     struct cca__arena block_chunks, segment_records, use_records, streams;
     _Atomic uint64_t registration;

@@ -3,6 +3,7 @@
 // program.
 #include "allocator/device.h"
 
+#include "allocator/expandable.h"
 #include "allocator/pool.h"
 
 #include <math.h>
@@ -93,6 +94,7 @@ static void stream_deinit(struct cca__stream *stream) {
     for (int index = 0; index < 2; ++index) cca__free_index_deinit(&stream->pools[index].index);
     cca__block_cache_deinit(&stream->unused_blocks);
     free(stream->queue.entries);
+    free(stream->reserve_class);
     cca__lock_deinit(&stream->lock);
 }
 
@@ -204,6 +206,8 @@ enum base_status cca__stream_make(struct cca__device *device, cudaStream_t handl
 void cca__device_update_settings_locked(struct cca__device *device) {
     device->counts_requests =
         device->limited && device->owner->config.garbage_collection_threshold > 0.0;
+    if (device->owner->config.expandable_segments) device->has_expandable = true;
+    device->special = device->counts_requests || device->has_expandable;
 }
 
 void cca__device_set_fraction_locked(struct cca__device *device, double fraction) {
@@ -223,6 +227,7 @@ static void device_free(struct cca__device *device) {
         stream_deinit(device->by_handle[index]);
     free(device->by_handle);
     free(device->spare_events);
+    free(device->driver);
     cca__lock_deinit(&device->growth_lock);
     cca__lock_deinit(&device->tally_lock);
     cca__lock_deinit(&device->events_lock);
@@ -291,8 +296,13 @@ void cca__device_destroy(struct cca__device *device) {
                 stream->queue.entries[(stream->queue.first + entry) % stream->queue.capacity]
                     .event);
         for (uint32_t number = stream->first_segment; number != 0;
-             number = device->owner->segments[number].next)
-            (void)cudaFree((void *)(uintptr_t)device->owner->segments[number].address);
+             number = device->owner->segments[number].next) {
+            const struct cca__segment *const segment = &device->owner->segments[number];
+            if (segment->expandable != NULL)
+                cca__expandable_destroy(device, segment->expandable);
+            else
+                (void)cudaFree((void *)(uintptr_t)segment->address);
+        }
     }
     for (size_t index = 0; index < device->spare_event_count; ++index)
         (void)cudaEventDestroy(device->spare_events[index]);

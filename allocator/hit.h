@@ -1,13 +1,15 @@
 // What a cache hit runs, inlined into its callers: find, split and hand out; take back, merge.
 //
 // Written for few stores and predictable branches; what is off by default (observer, oversize,
-// garbage collection) costs each a test that is never taken. Only caching.c and pool.c include
-// it: a call here would cost a hit about thirty instructions.
+// garbage collection, expandable segments) costs each a test that is never taken. Only caching.c,
+// pool.c and expandable_blocks.c include it: a call here would cost a hit about thirty
+// instructions.
 //
 // All functions need the lock of the pool's stream.
 #ifndef TIDEMARK_ALLOCATOR_HIT_H
 #define TIDEMARK_ALLOCATOR_HIT_H
 
+#include "allocator/expandable_blocks.h"
 #include "allocator/pool.h"
 
 //------------------------------------------------------------------------------------------------
@@ -96,12 +98,15 @@ static inline void cca__hit_split_off(struct cca *cca, struct cca__pool *pool,
     block->size = rounded;
 }
 
+// SPLITS_FINELY: what is left of a block of the large pool is a block from 512 B on, as in a small
+// one; so it is, whatever the block, while a pool's segments are expandable.
 __attribute__((always_inline)) static inline enum base_status
 cca__hit_hand_out(struct cca *cca, struct cca__pool *pool, uint32_t number, size_t rounded,
-                  size_t requested, bool in_index, bool *over_limit) {
+                  size_t requested, bool in_index, bool splits_finely, bool *over_limit) {
     struct cca__block *const block = cca__block_at(cca, number);
     struct cca__stream *const stream = pool->stream;
-    const bool splits = cca__should_split(&cca->config.sizes, pool->is_small, block->size, rounded);
+    const bool splits = cca__should_split(&cca->config.sizes, splits_finely | pool->is_small,
+                                          block->size, rounded);
     uint32_t tail = 0;
     if (splits) {
         const enum base_status status =
@@ -164,7 +169,7 @@ static inline enum base_status cca__hit_serve_locked(struct cca *cca, struct cca
         return BASE_OK;
     }
     *pointer = (void *)(uintptr_t)block->address;
-    return cca__hit_hand_out(cca, pool, number, rounded, requested, true, over_limit);
+    return cca__hit_hand_out(cca, pool, number, rounded, requested, true, false, over_limit);
 }
 
 //------------------------------------------------------------------------------------------------
@@ -210,8 +215,13 @@ static inline void cca__hit_free_locked(struct cca *cca, struct cca__pool *pool,
     if (__builtin_expect(cca->observer.event != NULL, 0))
         cca__observe_block(cca, ALLOCATOR_FREE_COMPLETED, pool, block);
     const int64_t requested = (int64_t)block->requested;
-    if (__builtin_expect((block->flags & CCA__BLOCK_IN_TABLE) == 0, 0))
+    if (__builtin_expect(block->flags != CCA__BLOCK_IN_TABLE, 0)) {
+        if (cca__block_is_expandable(block)) {
+            cca__expandable_free_locked(cca, pool, number);
+            return;
+        }
         cca__page_table_remove_stray(&cca->page_table, block->address);
+    }
 
     int merged;
     number = cca__hit_merge(cca, pool, number, &merged);

@@ -39,13 +39,16 @@ static void ask_device(struct cca__device *device, struct cca_out_of_memory *num
 }
 
 void cca__out_of_memory_locked(struct cca__stream *stream, size_t rounded, size_t segment_size,
-                               struct cca_out_of_memory *numbers) {
+                               size_t exceeded_reserve, struct cca_out_of_memory *numbers) {
     struct cca__device *const device = stream->device;
     *numbers = (struct cca_out_of_memory){
         .device = device->ordinal,
         .tried = segment_size,
         .limited = device->limited,
         .allowed = device->allowed_bytes,
+        .expandable = device->owner->config.expandable_segments && !device->cannot_expand,
+        .exceeded_reserve = exceeded_reserve,
+        .rounded = rounded,
     };
     ask_device(device, numbers);
     ++device->num_ooms;
@@ -66,6 +69,33 @@ void cca__out_of_memory_locked(struct cca__stream *stream, size_t rounded, size_
                                 });
 }
 
+#define ADVICE_BYTES 512
+
+// What PyTorch says to try.
+static const char *advice_text(const struct cca_out_of_memory *numbers, char text[ADVICE_BYTES]) {
+    char reserve[CCA__SIZE_TEXT], request[CCA__SIZE_TEXT];
+    if (!numbers->expandable)
+        return "If reserved but unallocated memory is large try setting "
+               "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See "
+               "documentation for Memory Management  "
+               "(https://docs.pytorch.org/docs/stable/notes/"
+               "cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)";
+    if (numbers->exceeded_reserve == 0)
+        return "expandable_segments is enabled. If instead the process is running out of virtual "
+               "address space (VSZ), expandable segments may be over-reserving VA (each segment "
+               "reserves ~9/8 of device memory, times the number of streams); reduce it via "
+               "PYTORCH_CUDA_ALLOC_CONF expandable_segments_reserve / "
+               "expandable_segments_reserve_by_class.";
+    cca__size_text(numbers->rounded, request);
+    snprintf(text, ADVICE_BYTES,
+             "This allocation exceeds the expandable-segment reserve of %s for this stream, and a "
+             "single allocation cannot span expandable segments. Raise PYTORCH_CUDA_ALLOC_CONF "
+             "expandable_segments_reserve or expandable_segments_reserve_by_class (or unset it) so "
+             "that a segment is at least %s.",
+             cca__size_text(numbers->exceeded_reserve, reserve), request);
+    return text;
+}
+
 enum base_status cca__out_of_memory_tell(struct cca *cca, const struct cca_out_of_memory *numbers) {
     if (cca->out_of_memory_observer.event != NULL)
         cca->out_of_memory_observer.event(cca->out_of_memory_observer.context, numbers);
@@ -80,19 +110,16 @@ enum base_status cca__out_of_memory_tell(struct cca *cca, const struct cca_out_o
         snprintf(private_part, sizeof private_part,
                  "with %s allocated in private pools (e.g., CUDA Graphs), ",
                  cca__size_text(numbers->private_free, private_free));
+    char advice[ADVICE_BYTES];
     return base_status_set(BASE_OUT_OF_MEMORY,
                            "CUDA out of memory. Tried to allocate %s. GPU %d has a total capacity "
                            "of %s of which %s is free. %sOf the allocated "
                            "memory %s is allocated by PyTorch, %sand %s is reserved by PyTorch but "
-                           "unallocated. If reserved but unallocated memory is "
-                           "large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to "
-                           "avoid fragmentation.  See documentation for Memory "
-                           "Management  "
-                           "(https://docs.pytorch.org/docs/stable/notes/"
-                           "cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)",
+                           "unallocated. %s",
                            cca__size_text(numbers->tried, tried), numbers->device,
                            cca__size_text(numbers->total, total),
                            cca__size_text(numbers->free, free_text), allowed_part,
                            cca__size_text(numbers->allocated, allocated), private_part,
-                           cca__size_text(numbers->unallocated, unallocated));
+                           cca__size_text(numbers->unallocated, unallocated),
+                           advice_text(numbers, advice));
 }

@@ -11,7 +11,7 @@ char *cca__size_text(size_t bytes, char buffer[CCA__SIZE_TEXT]);
 // Counts the failure and gathers the numbers for a request of ROUNDED bytes that needed a segment
 // of SEGMENT_SIZE. growth_lock held.
 void cca__out_of_memory_locked(struct cca__stream *stream, size_t rounded, size_t segment_size,
-                               struct cca_out_of_memory *numbers);
+                               size_t exceeded_reserve, struct cca_out_of_memory *numbers);
 
 // Tells the observer of failures and sets the thread's sentence; returns BASE_OUT_OF_MEMORY. No
 // lock held.

@@ -3,7 +3,8 @@
 // One flat table has a 4-byte entry a MiB of address space; it lies in 1 GiB of reserved
 // addresses, of which a page becomes memory for each GiB that segments are in. A block that was
 // handed out from the large pool exceeds 1 MiB, so at most one starts in each window and the
-// entry is its number. A small segment lies in windows of its own: their entry names a
+// entry is its number. A small segment (and each page of an expandable one) lies in windows of its
+// own: their entry names a
 // *directory*, which has a *leaf* of 64 entries for each 32 KiB in which a block was handed out.
 // Small segments that do not begin at a whole MiB (only an exact replay makes one) share windows,
 // and addresses may have more than 48 bits: such blocks are *strays*, kept in a hash table
@@ -83,6 +84,15 @@ static inline uint32_t cca__page_table_find(const struct cca__page_table *table,
     if (leaf == 0) return 0;
     return atomic_load_explicit(&cca__arena_slots(&table->leaves, leaf)[cca__slot_place(address)],
                                 memory_order_relaxed);
+}
+
+// The directory of the small segment, or page of an expandable one, at ADDRESS; 0 if it has none.
+static inline uint32_t cca__page_table_directory(const struct cca__page_table *table,
+                                                 uint64_t address) {
+    if (address >> CCA__ADDRESS_BITS != 0) return 0;
+    const uint32_t entry =
+        atomic_load_explicit(&table->windows[address >> CCA__WINDOW_BITS], memory_order_relaxed);
+    return (entry & CCA__DIRECTORY_FLAG) != 0 ? entry & ~CCA__DIRECTORY_FLAG : 0;
 }
 
 // For a block of the large pool that is no stray.

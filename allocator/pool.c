@@ -24,13 +24,33 @@ void cca__count_oversize(struct cca__device *device, int amount) {
 
 enum base_status cca__pool_serve_locked(struct cca *cca, struct cca__pool *pool, size_t rounded,
                                         size_t requested, void **pointer, bool *over_limit) {
+    if (pool->device->special)
+        return cca__pool_serve_special_locked(cca, pool, rounded, requested, pointer, over_limit);
     return cca__hit_serve_locked(cca, pool, rounded, requested, pointer, over_limit);
+}
+
+enum base_status cca__pool_serve_special_locked(struct cca *cca, struct cca__pool *pool,
+                                                size_t rounded, size_t requested, void **pointer,
+                                                bool *over_limit) {
+    const uint32_t number = cca__expandable_find_locked(cca, pool, rounded);
+    struct cca__block *const block = cca__block_at(cca, number);
+    if (number == 0 || (cca->config.sizes.max_split_size != CCA_UNLIMITED &&
+                        cca__oversize_refused(&cca->config.sizes, block->size, rounded))) {
+        *pointer = NULL;
+        return BASE_OK;
+    }
+    *pointer = (void *)(uintptr_t)block->address;
+    if (cca__block_is_expandable(block))
+        return cca__expandable_hand_out_locked(cca, pool, number, rounded, requested, true,
+                                               over_limit);
+    return cca__hit_hand_out(cca, pool, number, rounded, requested, true,
+                             cca__pool_expands(cca, pool), over_limit);
 }
 
 enum base_status cca__pool_hand_out_new_locked(struct cca *cca, struct cca__pool *pool,
                                                uint32_t number, size_t rounded, size_t requested,
                                                bool *over_limit) {
-    return cca__hit_hand_out(cca, pool, number, rounded, requested, false, over_limit);
+    return cca__hit_hand_out(cca, pool, number, rounded, requested, false, false, over_limit);
 }
 
 void cca__pool_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t number,

@@ -22,6 +22,11 @@ enum base_status cca__pool_serve_locked(struct cca *cca, struct cca__pool *pool,
                                         size_t requested, void **pointer,
                                         bool *over_limit) BASE_MUST_USE;
 
+// The same on a device that is special: expandable segments, or requests are counted.
+enum base_status cca__pool_serve_special_locked(struct cca *cca, struct cca__pool *pool,
+                                                size_t rounded, size_t requested, void **pointer,
+                                                bool *over_limit) BASE_MUST_USE;
+
 // Hands out the front of a free block that is not in the free index: a new segment's.
 enum base_status cca__pool_hand_out_new_locked(struct cca *cca, struct cca__pool *pool,
                                                uint32_t number, size_t rounded, size_t requested,

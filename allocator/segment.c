@@ -6,6 +6,7 @@
 #include "allocator/segment.h"
 
 #include "allocator/device.h"
+#include "allocator/expandable_blocks.h"
 #include "allocator/out_of_memory.h"
 #include "allocator/pool.h"
 #include "allocator/stream_use.h"
@@ -31,8 +32,8 @@ static void count_segment(struct cca__device *device, const struct cca__pool *po
         ++device->num_device_free;
 }
 
-static void observe_segment(const struct cca *cca, enum allocator_action action,
-                            const struct cca__pool *pool, uint64_t address, size_t size) {
+void cca__observe_segment(const struct cca *cca, enum allocator_action action,
+                          const struct cca__pool *pool, uint64_t address, size_t size) {
     cca__observe(cca, &(struct allocator_event){
                           .action = action,
                           .device = pool->stream->device->ordinal,
@@ -42,7 +43,15 @@ static void observe_segment(const struct cca *cca, enum allocator_action action,
                       });
 }
 
-static void unlink_segment_locked(struct cca *cca, struct cca__stream *stream, uint32_t number) {
+void cca__segment_link_locked(struct cca *cca, struct cca__stream *stream, uint32_t number) {
+    struct cca__segment *const segment = &cca->segments[number];
+    segment->previous = 0;
+    segment->next = stream->first_segment;
+    if (stream->first_segment != 0) cca->segments[stream->first_segment].previous = number;
+    stream->first_segment = number;
+}
+
+void cca__segment_unlink_locked(struct cca *cca, struct cca__stream *stream, uint32_t number) {
     const struct cca__segment *const segment = &cca->segments[number];
     if (segment->next != 0) cca->segments[segment->next].previous = segment->previous;
     if (segment->previous != 0)
@@ -65,11 +74,11 @@ static enum base_status release_segment(struct cca__pool *pool, uint32_t block_n
                                 (unsigned long long)address, device->ordinal);
     device->reserved_bytes -= size;
     count_segment(device, pool, size, -1);
-    observe_segment(cca, ALLOCATOR_SEGMENT_FREE, pool, address, size);
+    cca__observe_segment(cca, ALLOCATOR_SEGMENT_FREE, pool, address, size);
     cca__lock_take(&stream->lock);
     const uint32_t number = block->segment;
     cca__page_table_remove_segment(&cca->page_table, address, cca->segments[number].directory);
-    unlink_segment_locked(cca, stream, number);
+    cca__segment_unlink_locked(cca, stream, number);
     cca__block_give_back(&stream->unused_blocks, &cca->block_chunks, block_number);
     cca__lock_release(&stream->lock);
     cca__arena_give_back(&cca->segment_records, number);
@@ -121,6 +130,11 @@ static void chain_append_locked(struct cca__pool *pool, struct chain *chain, uin
     chain->last = number;
 }
 
+// Whether a free block can be given back with its segment as cudaMalloc gave it.
+static bool is_releasable(const struct cca__block *block) {
+    return cca__block_is_alone(block) && !cca__block_is_expandable(block);
+}
+
 static enum base_status release_pool(struct cca__pool *pool) {
     struct cca *const cca = pool->stream->device->owner;
     struct chain chain = {0};
@@ -128,8 +142,7 @@ static enum base_status release_pool(struct cca__pool *pool) {
     for (uint32_t number = cca__free_index_next(&pool->index, cca->blocks, 0), next; number != 0;
          number = next) {
         next = cca__free_index_next(&pool->index, cca->blocks, number);
-        if (cca__block_is_alone(cca__block_at(cca, number)))
-            chain_append_locked(pool, &chain, number);
+        if (is_releasable(cca__block_at(cca, number))) chain_append_locked(pool, &chain, number);
     }
     cca__lock_release(&pool->stream->lock);
     return release_chain(pool, chain.first, NULL);
@@ -145,9 +158,12 @@ static void trim_metadata(struct cca *cca) {
 
 enum base_status cca__release_all_locked(struct cca__device *device) {
     enum base_status status = cca__synchronize_pending(device);
-    for (int kind = CCA__POOL_LARGE; kind >= CCA__POOL_SMALL; --kind)
+    for (int kind = CCA__POOL_LARGE; kind >= CCA__POOL_SMALL; --kind) {
         for (size_t index = 0; index < device->stream_count && status == BASE_OK; ++index)
             status = release_pool(&device->by_handle[index]->pools[kind]);
+        for (size_t index = 0; index < device->stream_count && status == BASE_OK; ++index)
+            status = cca__expandable_release_pool(&device->by_handle[index]->pools[kind]);
+    }
     trim_metadata(device->owner);
     return status;
 }
@@ -161,7 +177,7 @@ static bool chain_available_locked(struct cca__pool *pool, size_t wanted, struct
     struct cca *const cca = pool->stream->device->owner;
     const size_t max_split_size = cca->config.sizes.max_split_size;
     uint32_t number = cca__free_index_find(&pool->index, cca->blocks, wanted);
-    while (number != 0 && !cca__block_is_alone(cca__block_at(cca, number)))
+    while (number != 0 && !is_releasable(cca__block_at(cca, number)))
         number = cca__free_index_next(&pool->index, cca->blocks, number);
     if (number != 0) {
         chain_append_locked(pool, chain, number);
@@ -171,7 +187,7 @@ static bool chain_available_locked(struct cca__pool *pool, size_t wanted, struct
     number = cca__free_index_previous(&pool->index, cca->blocks, 0);
     while (number != 0 && found < wanted && cca__block_at(cca, number)->size >= max_split_size) {
         const uint32_t smaller = cca__free_index_previous(&pool->index, cca->blocks, number);
-        if (cca__block_is_alone(cca__block_at(cca, number))) {
+        if (is_releasable(cca__block_at(cca, number))) {
             found += cca__block_at(cca, number)->size;
             chain_append_locked(pool, chain, number);
         }
@@ -208,7 +224,7 @@ static void sum_ages(const struct cca__device *device, double *age, size_t *coun
         for (uint32_t number = 0;
              (number = cca__free_index_next(&pool->index, cca->blocks, number)) != 0;) {
             const struct cca__block *const block = cca__block_at(cca, number);
-            if (!cca__block_is_alone(block)) continue;
+            if (!is_releasable(block)) continue;
             *age += age_of(device, block);
             ++*count;
         }
@@ -227,7 +243,7 @@ static enum base_status release_older(struct cca__pool *pool, double threshold, 
          number = next) {
         next = cca__free_index_next(&pool->index, cca->blocks, number);
         const struct cca__block *const block = cca__block_at(cca, number);
-        if (!cca__block_is_alone(block) || age_of(device, block) < threshold) continue;
+        if (!is_releasable(block) || age_of(device, block) < threshold) continue;
         *age -= age_of(device, block);
         --*count;
         chain_append_locked(pool, &chain, number);
@@ -282,13 +298,25 @@ static enum base_status call_cuda_malloc(struct cca__device *device, size_t size
     return status;
 }
 
-// BASE_OUT_OF_MEMORY, without a sentence, if the device or the fraction refuses.
-static enum base_status take_memory(struct cca__device *device, size_t size, bool is_retry,
-                                    void **memory) {
+// What a request got: memory for a new segment, or a claimed block of an expandable one.
+struct gain {
+    void *memory;   // NULL: the block
+    uint32_t block;
+    // Where no expandable segment can be as large as the request: the reserve that was configured
+    size_t exceeded_reserve;
+};
+
+// Whether the device may be asked for a segment of SIZE bytes at all. BASE_OUT_OF_MEMORY, without a
+// sentence, if the fraction refuses.
+static enum base_status admit(struct cca__device *device, size_t size, bool is_retry) {
     if (is_retry) ++device->num_alloc_retries;
     if (device->limited && (device->reserved_bytes > device->allowed_bytes ||
                             size > device->allowed_bytes - device->reserved_bytes))
         return BASE_OUT_OF_MEMORY;
+    return BASE_OK;
+}
+
+static enum base_status take_new_segment(struct cca__device *device, size_t size, void **memory) {
     const bool unlocked = device->owner->config.release_lock_on_cudamalloc;
     device->reserved_bytes += size;
     if (unlocked) cca__lock_release(&device->growth_lock);
@@ -298,22 +326,38 @@ static enum base_status take_memory(struct cca__device *device, size_t size, boo
     return status;
 }
 
+// BASE_OUT_OF_MEMORY, without a sentence, if the device or the fraction refuses. SIZE, the segment
+// that cudaMalloc would give, is what the fraction is asked about, also where less is mapped.
+static enum base_status take_memory(struct cca__pool *pool, size_t rounded, size_t size,
+                                    bool is_retry, struct gain *gain) {
+    struct cca__device *const device = pool->device;
+    *gain = (struct gain){0};
+    enum base_status status = admit(device, size, is_retry);
+    if (status != BASE_OK) return status;
+    if (cca__pool_expands(device->owner, pool)) {
+        status = cca__expandable_grow(pool, rounded, &gain->block, &gain->exceeded_reserve);
+        // The driver may turn out to have no virtual memory.
+        if (status != BASE_UNSUPPORTED) return status;
+    }
+    return take_new_segment(device, size, &gain->memory);
+}
+
 static enum base_status take_memory_by_ladder(struct cca__pool *pool, size_t rounded, size_t size,
-                                              void **memory) {
-    struct cca__device *const device = pool->stream->device;
+                                              struct gain *gain) {
+    struct cca__device *const device = pool->device;
     enum base_status status = collect_garbage(device);
     if (status != BASE_OK) return status;
-    status = take_memory(device, size, false, memory);
+    status = take_memory(pool, rounded, size, false, gain);
     if (status != BASE_OUT_OF_MEMORY) return status;
     bool enough;
     status = release_available(pool, rounded, &enough);
     if (status != BASE_OK) return status;
     if (enough) {
-        status = take_memory(device, size, false, memory);
+        status = take_memory(pool, rounded, size, false, gain);
         if (status != BASE_OUT_OF_MEMORY) return status;
     }
     status = cca__release_all_locked(device);
-    return status != BASE_OK ? status : take_memory(device, size, true, memory);
+    return status != BASE_OK ? status : take_memory(pool, rounded, size, true, gain);
 }
 
 // What describes a segment besides its block; taken before the stream is locked.
@@ -359,10 +403,7 @@ static enum base_status add_block_locked(struct cca *cca, struct cca__pool *pool
     block->state = CCA__BLOCK_FREE;
     block->flags = 0;
     segment->first_block = *number;
-    segment->previous = 0;
-    segment->next = stream->first_segment;
-    if (stream->first_segment != 0) cca->segments[stream->first_segment].previous = segment_number;
-    stream->first_segment = segment_number;
+    cca__segment_link_locked(cca, stream, segment_number);
     return BASE_OK;
 }
 
@@ -400,13 +441,29 @@ static enum base_status add_segment(struct cca__pool *pool, void *memory, size_t
         return status;
     }
     count_segment(stream->device, pool, size, 1);
-    observe_segment(cca, ALLOCATOR_SEGMENT_ALLOC, pool, address, size);
+    cca__observe_segment(cca, ALLOCATOR_SEGMENT_ALLOC, pool, address, size);
     status = cca__pool_hand_out_new_locked(cca, pool, block, rounded, requested, over_limit);
     if (status == BASE_OK)
         *pointer = memory;
     else
         cca__free_index_insert(&pool->index, cca->blocks, block);
     cca__lock_release(&stream->lock);
+    return status;
+}
+
+// Hands the front of a claimed block out.
+static enum base_status hand_out_claimed(struct cca__pool *pool, uint32_t number, size_t rounded,
+                                         size_t requested, void **pointer, bool *over_limit) {
+    struct cca *const cca = pool->device->owner;
+    cca__lock_take(&pool->stream->lock);
+    const uint64_t address = cca__block_at(cca, number)->address;
+    const enum base_status status = cca__expandable_hand_out_locked(
+        cca, pool, number, rounded, requested, false, over_limit);
+    if (status == BASE_OK)
+        *pointer = (void *)(uintptr_t)address;
+    else
+        cca__expandable_unclaim_locked(cca, pool, number);
+    cca__lock_release(&pool->stream->lock);
     return status;
 }
 
@@ -428,17 +485,23 @@ enum base_status cca__grow(struct cca__stream *stream, size_t rounded, size_t re
     struct cca__pool *const pool =
         &stream->pools[rounded <= CCA_SMALL_LIMIT ? CCA__POOL_SMALL : CCA__POOL_LARGE];
     struct cca_out_of_memory out_of_memory;
-    void *memory, *handed_out = NULL;
+    struct gain gain = {0};
+    void *handed_out = NULL;
     bool over_limit = false;
     cca__lock_take(&device->growth_lock);
     const size_t size = cca__segment_size(&cca->config.sizes, rounded);
     enum base_status status = search_again(pool, rounded, requested, &handed_out, &over_limit);
     if (status == BASE_OK && handed_out == NULL) {
-        status = take_memory_by_ladder(pool, rounded, size, &memory);
-        if (status == BASE_OK)
-            status = add_segment(pool, memory, size, rounded, requested, &handed_out, &over_limit);
+        status = take_memory_by_ladder(pool, rounded, size, &gain);
+        if (status == BASE_OK && gain.memory != NULL)
+            status =
+                add_segment(pool, gain.memory, size, rounded, requested, &handed_out, &over_limit);
+        else if (status == BASE_OK)
+            status = hand_out_claimed(pool, gain.block, rounded, requested, &handed_out,
+                                      &over_limit);
         else if (status == BASE_OUT_OF_MEMORY)
-            cca__out_of_memory_locked(stream, rounded, size, &out_of_memory);
+            cca__out_of_memory_locked(stream, rounded, size, gain.exceeded_reserve,
+                                      &out_of_memory);
     }
     cca__lock_release(&device->growth_lock);
     if (over_limit) cca__stats_meet(stream);

@@ -6,6 +6,19 @@
 
 #include <stdlib.h>
 
+// The first block from NUMBER on that has memory, and the first one after it that has none: of a
+// cudaMalloc segment the whole, of an expandable one a run of mapped pages. 0: no more.
+static uint32_t run_start(const struct cca *cca, uint32_t number) {
+    while (number != 0 && cca->blocks[number].state == CCA__BLOCK_UNMAPPED)
+        number = cca->blocks[number].next;
+    return number;
+}
+static uint32_t run_end(const struct cca *cca, uint32_t number) {
+    while (number != 0 && cca->blocks[number].state != CCA__BLOCK_UNMAPPED)
+        number = cca->blocks[number].next;
+    return number;
+}
+
 struct counts {
     size_t segments, blocks;
 };
@@ -16,10 +29,13 @@ static struct counts count_device(const struct cca__device *device) {
     for (size_t index = 0; index < device->stream_count; ++index)
         for (uint32_t number = device->by_handle[index]->first_segment; number != 0;
              number = cca->segments[number].next) {
-            ++counts.segments;
-            for (uint32_t block = cca->segments[number].first_block; block != 0;
-                 block = cca->blocks[block].next)
-                ++counts.blocks;
+            uint32_t block = cca->segments[number].first_block;
+            while ((block = run_start(cca, block)) != 0) {
+                ++counts.segments;
+                for (const uint32_t end = run_end(cca, block); block != end;
+                     block = cca->blocks[block].next)
+                    ++counts.blocks;
+            }
         }
     return counts;
 }
@@ -48,11 +64,12 @@ static enum allocator_block_state state_of(const struct cca__block *block) {
     }
 }
 
-// Appends the blocks of one segment and sums them up.
+// Appends the blocks of one segment, or mapped run, and sums them up.
 static void copy_blocks(const struct cca *cca, uint32_t first, struct allocator_snapshot *snapshot,
                         struct allocator_snapshot_segment *segment) {
     segment->block_first = snapshot->block_count;
-    for (uint32_t number = first; number != 0; number = cca->blocks[number].next) {
+    for (uint32_t number = first, end = run_end(cca, first); number != end;
+         number = cca->blocks[number].next) {
         const struct cca__block *const block = &cca->blocks[number];
         const struct allocator_snapshot_block copy = {
             .address = (void *)(uintptr_t)block->address,
@@ -61,6 +78,7 @@ static void copy_blocks(const struct cca *cca, uint32_t first, struct allocator_
             .state = state_of(block),
         };
         snapshot->blocks[snapshot->block_count++] = copy;
+        segment->total_size += copy.size;
         if (copy.state == ALLOCATOR_BLOCK_ALLOCATED) segment->allocated_size += copy.size;
         if (copy.state != ALLOCATOR_BLOCK_INACTIVE) {
             segment->active_size += copy.size;
@@ -89,15 +107,17 @@ static enum base_status copy_device(struct cca__device *device, struct allocator
         for (uint32_t number = stream->first_segment; number != 0;
              number = cca->segments[number].next) {
             const struct cca__segment *const segment = &cca->segments[number];
-            snapshot->segments[snapshot->segment_count++] = (struct allocator_snapshot_segment){
-                .device = device->ordinal,
-                .address = (void *)(uintptr_t)segment->address,
-                .total_size = segment->size,
-                .stream = stream->handle,
-                .is_large = segment->pool == stream->pools[CCA__POOL_LARGE].number,
-                .registration = segment->registration,
-                .block_first = segment->first_block,
-            };
+            for (uint32_t block = segment->first_block; (block = run_start(cca, block)) != 0;
+                 block = run_end(cca, block))
+                snapshot->segments[snapshot->segment_count++] = (struct allocator_snapshot_segment){
+                    .device = device->ordinal,
+                    .address = (void *)(uintptr_t)cca->blocks[block].address,
+                    .stream = stream->handle,
+                    .is_large = segment->pool == stream->pools[CCA__POOL_LARGE].number,
+                    .is_expandable = segment->expandable != NULL,
+                    .registration = segment->registration,
+                    .block_first = block,
+                };
         }
     }
     qsort(&snapshot->segments[first], snapshot->segment_count - first, sizeof *snapshot->segments,

@@ -102,6 +102,8 @@ static void observe(void *context, const struct allocator_event *event) {
     case ALLOCATOR_SNAPSHOT:
     case ALLOCATOR_OOM:
     case ALLOCATOR_EMPTY_CACHE:
+    case ALLOCATOR_SEGMENT_RESERVE:
+    case ALLOCATOR_SEGMENT_UNRESERVE:
     case ALLOCATOR_ACTION_COUNT:
         break;
     }

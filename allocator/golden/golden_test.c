@@ -6,6 +6,7 @@ static const char *const logs[] = {GOLDEN_LOGS};
 static const char *const stream_logs[] = {GOLDEN_STREAM_LOGS};
 static const char *const table_logs[] = {GOLDEN_TABLE_LOGS};
 static const char *const config_logs[] = {GOLDEN_CONFIG_LOGS};
+static const char *const expandable_logs[] = {GOLDEN_EXPANDABLE_LOGS};
 static const char *const sound_logs[] = {GOLDEN_SOUND_LOGS};
 
 static void caching_allocator_agrees_with_every_line_recorded_from_pytorch(void) {
@@ -30,6 +31,12 @@ static void settings_strings_are_read_as_pytorch_reads_them(void) {
                       GOLDEN_CONFIG_LINE_COUNT);
 }
 
+static void caching_allocator_agrees_on_expandable_segments(void) {
+    golden_logs_check(&golden_subject_caching, expandable_logs,
+                      sizeof expandable_logs / sizeof expandable_logs[0],
+                      GOLDEN_EXPANDABLE_LOG_COUNT, GOLDEN_EXPANDABLE_LINE_COUNT);
+}
+
 static void memory_in_use_stays_when_max_split_size_is_lowered(void) {
     golden_logs_check(&golden_subject_caching, sound_logs, sizeof sound_logs / sizeof sound_logs[0],
                       GOLDEN_SOUND_LOG_COUNT, GOLDEN_SOUND_LINE_COUNT);
@@ -40,5 +47,6 @@ int main(void) {
     caching_allocator_agrees_on_record_stream_and_device_faults();
     caching_allocator_agrees_on_sizes_under_settings();
     settings_strings_are_read_as_pytorch_reads_them();
+    caching_allocator_agrees_on_expandable_segments();
     memory_in_use_stays_when_max_split_size_is_lowered();
 }

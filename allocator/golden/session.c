@@ -35,7 +35,15 @@ static void add_segment(struct golden_session *session, uint64_t address) {
 
 static void on_event(void *context, const struct allocator_event *event) {
     struct golden_session *session = context;
-    if (event->action == ALLOCATOR_EMPTY_CACHE) return; // PyTorch's trace has no such entry
+    // PyTorch's trace has no such entries.
+    if (event->action == ALLOCATOR_EMPTY_CACHE) return;
+    if (event->action == ALLOCATOR_SEGMENT_RESERVE || event->action == ALLOCATOR_SEGMENT_UNRESERVE) {
+        const bool is_new = event->action == ALLOCATOR_SEGMENT_RESERVE;
+        if (is_new) add_segment(session, (uintptr_t)event->address);
+        session->range_count += is_new ? 1 : (size_t)-1;
+        session->range_bytes += is_new ? event->size : (size_t)-event->size;
+        return;
+    }
     if (event->action == ALLOCATOR_SEGMENT_ALLOC) add_segment(session, (uintptr_t)event->address);
     if (event->action == ALLOCATOR_ALLOC) session->block_size = event->block_size;
     session->trace = golden__array_grow(session->trace, session->trace_count,
@@ -73,7 +81,7 @@ static void print_result(const struct golden_request *request, const struct gold
                          const char *outcome, const char *details, FILE *output) {
     struct golden_counts after;
     request->session->subject->counts(request->session->allocator, &after);
-    fprintf(output, "%s = %s", request->text, outcome);
+    fprintf(output, "%s =%s%s", request->text, request->is_list ? "" : " ", outcome);
     golden__print_calls(before, &after, output);
     fprintf(output, "\n%s", details);
 }

@@ -29,6 +29,7 @@ struct golden_session {
 
     struct golden_segment *segments; // every one ever made, by address; none comes again
     size_t segment_count, segment_capacity;
+    size_t range_count, range_bytes; // of addresses that expandable segments reserve now
     bool is_scattered, address_is_queued; // the next segment's address is chosen, and was told
 
     struct allocator_event *trace; // since the last `trace`
@@ -50,6 +51,7 @@ struct golden_request {
     char *words[GOLDEN_WORD_COUNT_MAX]; // the name first
     size_t word_count;
     FILE *outcome, *details;
+    bool is_list; // the outcome brings a blank before each of its words
 };
 
 // session.c: room for one more item; aborts without host memory.
@@ -61,6 +63,7 @@ enum base_status golden__operation_run(struct golden_request *request) BASE_MUST
 // session_print.c
 // "SEG OFF" of an address; "- 0" for NULL.
 void golden__print_address(const struct golden_session *session, const void *address, FILE *output);
+int golden__stream_number(const struct golden_session *session, cudaStream_t stream); // -1: none
 void golden__print_escaped(const char *text, FILE *output);
 void golden__print_out_of_memory(const struct golden_session *session, const char *message,
                                  FILE *output);

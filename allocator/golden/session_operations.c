@@ -240,9 +240,13 @@ static enum base_status perform_fault(struct golden_request *request) {
     enum base_status status = word_number(request, 2, "number of the call", UINT64_MAX, &n);
     if (status == BASE_OK) status = word_number(request, 3, "error code", INT32_MAX, &code);
     if (status != BASE_OK) return status;
-    if (strcmp(request->words[1], "malloc") != 0)
-        return base_status_set(BASE_UNSUPPORTED, "needs faults of %s", request->words[1]);
-    request->session->subject->fail_malloc(request->session->allocator, n, (int)code);
+    const struct golden_subject *subject = request->session->subject;
+    if (strcmp(request->words[1], "malloc") == 0)
+        subject->fail_malloc(request->session->allocator, n, (int)code);
+    else if (strcmp(request->words[1], "create") == 0)
+        subject->fail_create(request->session->allocator, n, (int)code);
+    else
+        return malformed(request, "only calls of malloc and create can fail");
     return print_status(request, BASE_OK);
 }
 
@@ -251,9 +255,9 @@ static enum base_status perform_counts(struct golden_request *request) {
     request->session->subject->counts(request->session->allocator, &counts);
     fprintf(request->outcome,
             "query=%" PRIu64 " record=%" PRIu64 " event_sync=%" PRIu64 " event_create=%" PRIu64
-            " used=%" PRIu64 " va=0",
+            " used=%" PRIu64 " va=%zu",
             counts.event_query, counts.event_record, counts.event_synchronize, counts.event_create,
-            counts.used_bytes);
+            counts.used_bytes, request->session->range_bytes);
     return BASE_OK;
 }
 
@@ -416,6 +420,60 @@ static enum base_status perform_error(struct golden_request *request) {
 }
 
 //--------------------------------------------------------------------------------------------------
+// Expandable segments.
+
+static enum base_status perform_va(struct golden_request *request) {
+    fprintf(request->outcome, "%zu %zu", request->session->range_count,
+            request->session->range_bytes);
+    return BASE_OK;
+}
+
+static enum base_status perform_class(struct golden_request *request) {
+    struct golden_session *session = request->session;
+    uint64_t stream;
+    const enum base_status status = word_stream(request, 1, &stream);
+    if (status != BASE_OK) return status;
+    return print_status(
+        request, session->subject->set_stream_class(session->allocator, session->streams[stream],
+                                                    request->word_count > 2 ? request->words[2]
+                                                                            : ""));
+}
+
+static enum base_status perform_class_default(struct golden_request *request) {
+    struct golden_session *session = request->session;
+    char *end;
+    const double fraction = strtod(request->words[2], &end);
+    if (*end != '\0') return malformed(request, "the fraction must be a number");
+    return print_status(request, session->subject->set_class_default(
+                                     session->allocator, request->words[1], fraction));
+}
+
+// By stream; of one stream the small pool first.
+static int compare_mapped(const void *a, const void *b) {
+    const struct cca_expandable_segment *const x = a, *const y = b;
+    if (x->stream != y->stream) return (uintptr_t)x->stream < (uintptr_t)y->stream ? -1 : 1;
+    if (x->is_large != y->is_large) return x->is_large ? 1 : -1;
+    return (x->mapped_bytes > y->mapped_bytes) - (x->mapped_bytes < y->mapped_bytes);
+}
+
+static enum base_status perform_segment_sizes(struct golden_request *request) {
+    struct golden_session *session = request->session;
+    struct cca_expandable_segment *segments;
+    size_t count;
+    const enum base_status status =
+        session->subject->expandable_segments(session->allocator, &segments, &count);
+    if (status != BASE_OK) return print_status(request, status);
+    qsort(segments, count, sizeof *segments, compare_mapped);
+    request->is_list = true;
+    for (size_t index = 0; index < count; index++)
+        fprintf(request->outcome, " %d:%s:%zu",
+                golden__stream_number(session, segments[index].stream),
+                segments[index].is_large ? "large" : "small", segments[index].mapped_bytes);
+    free(segments);
+    return BASE_OK;
+}
+
+//--------------------------------------------------------------------------------------------------
 // The table.
 
 #define ANY_WORDS GOLDEN_WORD_COUNT_MAX
@@ -432,7 +490,7 @@ static const struct operation {
     {"complete", perform_complete, 2, 2, "complete STREAM|all"},
     {"auto", perform_auto, 2, 2, "auto 1"},
     {"foreign", perform_foreign, 2, 2, "foreign BYTES"},
-    {"fault", perform_fault, 4, 4, "fault malloc N CODE"},
+    {"fault", perform_fault, 4, 4, "fault malloc|create N CODE"},
     {"empty_cache", perform_empty_cache, 1, 1, "empty_cache"},
     {"fraction", perform_fraction, 2, 2, "fraction F"},
     {"get_fraction", perform_get_fraction, 1, 1, "get_fraction"},
@@ -453,10 +511,10 @@ static const struct operation {
     {"alloc_at", NULL, 1, ANY_WORDS, "allocation at a wanted address"},
     {"on_miss", NULL, 1, ANY_WORDS, "free-memory callbacks"},
     {"pool", NULL, 1, ANY_WORDS, "private pools"},
-    {"segment_sizes", NULL, 1, ANY_WORDS, "expandable_segments"},
-    {"va", NULL, 1, ANY_WORDS, "expandable_segments"},
-    {"class", NULL, 1, ANY_WORDS, "expandable_segments"},
-    {"class_default", NULL, 1, ANY_WORDS, "expandable_segments"},
+    {"segment_sizes", perform_segment_sizes, 1, 1, "segment_sizes"},
+    {"va", perform_va, 1, 1, "va"},
+    {"class", perform_class, 2, 3, "class STREAM [NAME]"},
+    {"class_default", perform_class_default, 3, 3, "class_default NAME F"},
     {"nvml", NULL, 1, ANY_WORDS, "the process list of NVML"},
 };
 

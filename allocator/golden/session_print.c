@@ -124,7 +124,7 @@ void golden__print_statistics(const struct allocator_stats *stats, FILE *output)
             stats->max_split_size);
 }
 
-static int stream_number(const struct golden_session *session, cudaStream_t stream) {
+int golden__stream_number(const struct golden_session *session, cudaStream_t stream) {
     for (int number = 0; number < GOLDEN_STREAM_COUNT; number++)
         if (session->streams[number] == stream) return number;
     return -1;
@@ -151,7 +151,7 @@ void golden__print_layout(const struct golden_session *session,
         fputs("g ", output);
         golden__print_address(session, segment->address, output);
         fprintf(output, " %zu %d %s %d ", segment->total_size,
-                stream_number(session, segment->stream), segment->is_large ? "large" : "small",
+                golden__stream_number(session, segment->stream), segment->is_large ? "large" : "small",
                 segment->is_expandable);
         print_pool(&segment->pool, output);
         fprintf(output, " %zu %zu %zu %zu\n", segment->allocated_size, segment->active_size,
@@ -169,7 +169,7 @@ void golden__print_trace(const struct golden_session *session, FILE *output) {
             fprintf(output, "%zu -", event->device_free);
         else
             golden__print_address(session, event->address, output);
-        fprintf(output, " %zu %d ", event->size, stream_number(session, event->stream));
+        fprintf(output, " %zu %d ", event->size, golden__stream_number(session, event->stream));
         print_pool(&event->pool, output);
         fputc('\n', output);
     }
@@ -184,6 +184,14 @@ void golden__print_calls(const struct golden_counts *before, const struct golden
         {'M', after->malloc - before->malloc},
         {'m', after->malloc_failed - before->malloc_failed},
         {'F', after->free - before->free},
+        {'R', after->address_reserve - before->address_reserve},
+        {'X', after->address_free - before->address_free},
+        {'C', after->create - before->create},
+        {'c', after->create_failed - before->create_failed},
+        {'L', after->release - before->release},
+        {'P', after->map - before->map},
+        {'U', after->unmap - before->unmap},
+        {'A', after->set_access - before->set_access},
         {'S', after->stream_synchronize - before->stream_synchronize},
         {'D', after->device_synchronize - before->device_synchronize},
         {'E', after->event_record - before->event_record},

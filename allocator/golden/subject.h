@@ -18,6 +18,8 @@
 // Device calls since the subject was opened. `malloc` counts successes only.
 struct golden_counts {
     uint64_t malloc, malloc_failed, free;
+    uint64_t address_reserve, address_free, create, create_failed; // create: successes only
+    uint64_t release, map, unmap, set_access;
     uint64_t stream_synchronize, device_synchronize;
     uint64_t event_record, event_synchronize, event_query, event_create;
     uint64_t used_bytes; // of the device, in whole pages
@@ -71,6 +73,15 @@ struct golden_subject {
     void (*set_foreign_bytes)(struct allocator *allocator, uint64_t bytes);
     void (*fail_malloc)(struct allocator *allocator, uint64_t n,
                         int code); // the N-th next cudaMalloc
+    void (*fail_create)(struct allocator *allocator, uint64_t n,
+                        int code); // the N-th next cuMemCreate
+    enum base_status (*set_stream_class)(struct allocator *allocator, cudaStream_t stream,
+                                         const char *name); // "": none
+    enum base_status (*set_class_default)(struct allocator *allocator, const char *name,
+                                          double fraction);
+    enum base_status (*expandable_segments)(struct allocator *allocator,
+                                            struct cca_expandable_segment **segments,
+                                            size_t *count);
     void (*counts)(struct allocator *allocator, struct golden_counts *counts);
     void (*check)(struct allocator *allocator); // aborts on a broken invariant
 };

@@ -120,13 +120,38 @@ static void caching_fail_malloc(struct allocator *allocator, uint64_t n, int cod
     sim_fault_next(SIM_CALL_MALLOC, n, (cudaError_t)code);
 }
 
+static void caching_fail_create(struct allocator *allocator, uint64_t n, int code) {
+    (void)allocator;
+    sim_fault_next(SIM_CALL_MEM_CREATE, n, (cudaError_t)code);
+}
+
+static enum base_status caching_set_stream_class(struct allocator *allocator, cudaStream_t stream,
+                                                 const char *name) {
+    return cca_set_stream_reserve_class(allocator, 0, stream, name);
+}
+
+static enum base_status caching_expandable_segments(struct allocator *allocator,
+                                                    struct cca_expandable_segment **segments,
+                                                    size_t *count) {
+    return cca_expandable_segments(allocator, 0, segments, count);
+}
+
 static void caching_counts(struct allocator *allocator, struct golden_counts *counts) {
     (void)allocator;
     const uint64_t failed = sim_call_failed_count(SIM_CALL_MALLOC);
+    const uint64_t create_failed = sim_call_failed_count(SIM_CALL_MEM_CREATE);
     *counts =
         (struct golden_counts){.malloc = sim_call_count(SIM_CALL_MALLOC) - failed,
                                .malloc_failed = failed,
                                .free = sim_call_count(SIM_CALL_FREE),
+                               .address_reserve = sim_call_count(SIM_CALL_ADDRESS_RESERVE),
+                               .address_free = sim_call_count(SIM_CALL_ADDRESS_FREE),
+                               .create = sim_call_count(SIM_CALL_MEM_CREATE) - create_failed,
+                               .create_failed = create_failed,
+                               .release = sim_call_count(SIM_CALL_MEM_RELEASE),
+                               .map = sim_call_count(SIM_CALL_MEM_MAP),
+                               .unmap = sim_call_count(SIM_CALL_MEM_UNMAP),
+                               .set_access = sim_call_count(SIM_CALL_MEM_SET_ACCESS),
                                .stream_synchronize = sim_call_count(SIM_CALL_STREAM_SYNCHRONIZE),
                                .device_synchronize = sim_call_count(SIM_CALL_DEVICE_SYNCHRONIZE),
                                .event_record = sim_call_count(SIM_CALL_EVENT_RECORD),
@@ -154,5 +179,9 @@ const struct golden_subject golden_subject_caching = {
     .queue_address = caching_queue_address,
     .set_foreign_bytes = caching_set_foreign_bytes,
     .fail_malloc = caching_fail_malloc,
+    .fail_create = caching_fail_create,
+    .set_stream_class = caching_set_stream_class,
+    .set_class_default = cca_set_reserve_class_default,
+    .expandable_segments = caching_expandable_segments,
     .counts = caching_counts,
     .check = cca_check};
