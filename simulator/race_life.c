@@ -210,17 +210,18 @@ static bool is_anything(uint64_t address) {
                            : sim__host_range_at(pointer) != NULL;
 }
 
-// From AT to END there is nothing that is known.
+// From AT to END there is nothing that is known; BEFORE is what ends there, or NULL.
 static void unknown_access(const struct sim__race_step *step,
-                           const struct sim__race_access *access, uint64_t at, uint64_t end) {
+                           const struct sim__race_access *access, uint64_t at, uint64_t end,
+                           const struct sim__life *before) {
     const struct sim__rows gap = {at, end - at, 1, 0};
     struct sim__range range;
     if (!step->on_device || !sim__rows_meet(&access->rows, &gap, &range))
         return;
-    const bool is_beyond = at > access->rows.start; // behind an allocation
+    const bool is_beyond = before != NULL && !before->is_host;
     const struct sim__segment *segment = sim__segment_at((const void *)(uintptr_t)range.start);
     const bool is_graphs = segment != NULL && segment->kind == SIM__SEGMENT_GRAPH;
-    if ((is_beyond || !is_anything(range.start)) && is_devices(range.start))
+    if (is_beyond || (!is_anything(range.start) && is_devices(range.start)))
         sim__race_alone(&step->key, SIM_RACE_UNMAPPED, is_graphs ? "use-before-alloc" : NULL,
                         access->mode, access->block,
                         &(struct sim__rows){range.start, range.size, 1, 0});
@@ -282,13 +283,15 @@ struct sim__life *sim__life_access(const struct sim__race_step *step,
         return first;
     }
     uint64_t at = access->rows.start;
+    const struct sim__life *before = NULL;
     for (struct sim__life *life = first; at < end; life = sim__life_at(at)) {
         if (life == NULL) {
-            unknown_access(step, access, at, end);
+            unknown_access(step, access, at, end, before);
             break;
         }
         life_access(step, access, life);
         at = life_end(life);
+        before = life;
     }
     return first;
 }

@@ -163,6 +163,8 @@ void sim__race_alone(const struct sim__race_key *key, enum sim_race_rule rule, c
         .allocation_start = life == NULL ? 0 : life->range.start,
         .block = rule == SIM_RACE_UNINITIALISED ? block : 0,
     };
+    if (rule != SIM_RACE_UNINITIALISED)
+        sim__unwritten_raced(key);
     sim__race_report(&told);
 }
 

@@ -160,7 +160,7 @@ void sim__unwritten_read(const struct sim__race_step *step, const struct sim__ra
                          const struct sim__unwritten_sets *sets) {
     const struct sim__undefined *set = set_read(access, sets);
     uint32_t index = 0;
-    if (set == NULL || sim__undefined_is_empty(set))
+    if (set == NULL || sim__undefined_is_empty(set) || has_raced(&step->key))
         return;
     const struct sim__undefined_part *part;
     while ((part = sim__undefined_next(set, &access->rows, &index)) != NULL)
