@@ -11,6 +11,7 @@ import unittest
 import xml.etree.ElementTree
 
 from reports import race, race_layout, race_picture, race_records, race_sample, style
+from reports.page_test import Document
 from reports.reader import ResultError
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -232,6 +233,15 @@ class Page(unittest.TestCase):
         for i in range(1, 8):
             self.assertIn(f'id="race-{i}"', page)
             self.assertIn(f'href="race-{i}.svg"', page)
+        document = Document(page)
+        self.assertEqual(document.faults, [])
+        self.assertEqual(sorted(set(document.ids)), sorted(document.ids))
+        for target in document.references:
+            if target.startswith("#"):
+                self.assertIn(target[1:], document.ids)
+            else:
+                self.assertTrue(os.path.exists(self.path(f"out/{target}")), target)
+        self.assertEqual(len(document.tables["Races"]), 1 + len(made))
         self.assertNotIn("http://", page.replace("http://www.w3.org", ""))
 
     def test_no_race_is_said(self):

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define NOUN_TEXT SIM__RACE_NOUN_TEXT
 
@@ -134,60 +135,97 @@ void sim__race_missing_note(struct sim__text *missing, const struct sim__race_st
 
 // --- Life of memory ---
 
+// Of a node its own: what ends memory may be one.
+static uint32_t own_origin(const struct sim__race_side *side) {
+    return side->node_origin != 0 ? side->node_origin : side->origin;
+}
+
 static bool ends_memory(const struct sim__race_side *side) {
-    const struct sim__race_origin *origin = sim__race_origin_at(side->origin);
+    const struct sim__race_origin *origin = sim__race_origin_at(own_origin(side));
     return origin->act == SIM__RACE_GIVE ||
+           (origin->act == SIM__OPERATION_INTERNAL && strcmp(origin->name, "free") == 0) ||
            (origin->act == SIM__RACE_CALL &&
             (origin->call == SIM_CALL_FREE || origin->call == SIM_CALL_FREE_ASYNC ||
              origin->call == SIM_CALL_HOST_FREE || origin->call == SIM_CALL_HOST_UNREGISTER ||
              origin->call == SIM_CALL_MEM_UNMAP));
 }
 
+// A use, and the end of what it uses.
+struct ending {
+    const struct sim__race_side *use, *end;
+    const char *use_noun, *use_stream, *end_stream;
+    uint64_t user;  // the stream of the use
+    bool is_behind; // the use was enqueued behind the end
+};
+
+static struct ending ending_of(const struct sim__race_story *story) {
+    const struct sim__race_found *found = story->found;
+    const bool is_behind = ends_memory(&found->first) && !ends_memory(&found->second);
+    const int use = is_behind ? 1 : 0;
+    return (struct ending){
+        .use = is_behind ? &found->second : &found->first,
+        .end = is_behind ? &found->first : &found->second,
+        .use_noun = story->nouns[use],
+        .use_stream = story->stream_nouns[use],
+        .end_stream = story->stream_nouns[1 - use],
+        .user = story->streams[use],
+        .is_behind = is_behind,
+    };
+}
+
+static void tell_given(struct sim__text *missing, struct sim__text *mend,
+                       const struct ending *ending) {
+    const struct sim__race_block *block = sim__race_log_block(ending->end->block);
+    sim__text_add(missing, "%s was enqueued after the block was given back", ending->use_noun);
+    sim__race_words_site(missing, ending->end->origin);
+    sim__text_add(mend, "give the block back after %s is enqueued", ending->use_noun);
+    if (block != NULL && ending->user != 0 && ending->user != block->stream)
+        sim__text_add(mend, ", which is not its own stream: with record_stream(%s) before",
+                      ending->use_stream);
+}
+
+static void tell_freed(struct sim__text *missing, struct sim__text *mend,
+                       const struct ending *ending, bool is_ordered) {
+    char call[NOUN_TEXT];
+    const uint32_t origin = own_origin(ending->end);
+    if (sim__race_origin_at(origin)->act == SIM__OPERATION_INTERNAL) // a node's
+        snprintf(call, sizeof call, "the free");
+    else
+        (void)sim__race_origin_what(origin, call, sizeof call);
+    if (ending->is_behind && is_ordered) {
+        sim__text_add(missing, "%s comes after %s", ending->use_noun, call);
+        sim__race_words_site(missing, origin);
+        sim__text_add(mend, "free the memory behind its last use");
+    } else if (is_host(ending->end)) {
+        sim__text_add(missing, "%s", call);
+        sim__race_words_site(missing, origin);
+        sim__text_add(missing, " is not ordered behind %s in %s: it promises to wait for nothing",
+                      ending->use_noun, ending->use_stream);
+        sim__text_add(mend, "wait for %s (cudaStreamSynchronize, or an event) before %s",
+                      ending->use_stream, call);
+    } else {
+        sim__text_add(missing, "%s in %s", call, ending->end_stream);
+        sim__race_words_site(missing, origin);
+        sim__text_add(missing, " does not come behind %s in %s", ending->use_noun,
+                      ending->use_stream);
+        sim__text_add(mend,
+                      "record an event in %s after %s and make %s wait for it before %s; or free "
+                      "the memory in %s",
+                      ending->use_stream, ending->use_noun, ending->end_stream, call,
+                      ending->use_stream);
+    }
+}
+
 void sim__race_missing_free(struct sim__text *missing, struct sim__text *mend,
                             const struct sim__race_story *story) {
     const struct sim__race_found *found = story->found;
-    const bool free_is_first = ends_memory(&found->first) && !ends_memory(&found->second);
-    const struct sim__race_side *end = free_is_first ? &found->first : &found->second;
-    const char *use = free_is_first ? story->nouns[1] : story->nouns[0];
-    const char *use_stream = free_is_first ? story->stream_nouns[1] : story->stream_nouns[0];
-    const char *end_stream = free_is_first ? story->stream_nouns[0] : story->stream_nouns[1];
-    if (sim__race_side_act(end) == SIM__RACE_GIVE) {
-        sim__text_add(missing, "%s was enqueued after the block was given back", use);
-        sim__race_words_site(missing, end->origin);
-        sim__text_add(mend, "give the block back after %s is enqueued", use);
-        const struct sim__race_block *block = sim__race_log_block(end->block);
-        const uint64_t user = story->streams[free_is_first ? 1 : 0];
-        if (block != NULL && user != 0 && user != block->stream)
-            sim__text_add(mend, ", which is not its own stream: with record_stream(%s) before",
-                          use_stream);
-        return;
-    }
-    char call[NOUN_TEXT];
-    (void)sim__race_origin_what(end->origin, call, sizeof call);
-    const bool is_behind =
-        end->stream == found->second.stream || found->known >= end->sequence || is_host(end);
-    if (free_is_first && is_behind) {
-        sim__text_add(missing, "%s comes after %s", use, call);
-        sim__race_words_site(missing, end->origin);
-        sim__text_add(mend, "free the memory behind its last use");
-        return;
-    }
-    if (is_host(end)) {
-        sim__text_add(missing, "%s", call);
-        sim__race_words_site(missing, end->origin);
-        sim__text_add(missing, " is not ordered behind %s in %s: it promises to wait for nothing",
-                      use, use_stream);
-        sim__text_add(mend, "wait for %s (cudaStreamSynchronize, or an event) before %s",
-                      use_stream, call);
-        return;
-    }
-    sim__text_add(missing, "%s in %s", call, end_stream);
-    sim__race_words_site(missing, end->origin);
-    sim__text_add(missing, " does not come behind %s in %s", use, use_stream);
-    sim__text_add(mend,
-                  "record an event in %s after %s and make %s wait for it before %s; or free the "
-                  "memory in %s",
-                  use_stream, use, end_stream, call, use_stream);
+    const struct ending ending = ending_of(story);
+    if (sim__race_side_act(ending.end) == SIM__RACE_GIVE)
+        tell_given(missing, mend, &ending);
+    else
+        tell_freed(missing, mend, &ending,
+                   is_host(ending.end) || ending.end->stream == ending.use->stream ||
+                       found->known >= ending.end->sequence);
 }
 
 void sim__race_missing_alloc(struct sim__text *missing, struct sim__text *mend,

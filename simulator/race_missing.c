@@ -1,6 +1,7 @@
 // From a pair to two sentences: which edge is missing, and what mends it. Each cause that is named
 // is something that happened (race_story.c); what is not known is not guessed.
 #include "simulator/race_story.h"
+#include "simulator/reading.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -186,8 +187,19 @@ static void missing_between_threads(struct sim__text *missing, struct sim__text 
     sim__text_add(missing, "thread %u enqueued or did %s without a hand-off from thread %u",
                   (unsigned)sim__race_origin_at(found->second.origin)->thread, story->nouns[1],
                   (unsigned)sim__race_origin_at(found->first.origin)->thread);
+    sim__text_add(missing, ", which did %s", story->nouns[0]);
+    sim__race_words_site(missing, found->first.origin);
     sim__text_add(mend, "hand over by a lock, a condition or a join of base/thread.h, or by "
                         "sim_handoff_signal and sim_handoff_await");
+}
+
+// With reading threads=strict: the two are of threads that nothing orders.
+static bool is_between_threads(const struct sim__race_found *found) {
+    return sim__reading_other[SIM__READING_THREADS] && sim__race_is_side(&found->first) &&
+           sim__race_is_side(&found->second) &&
+           sim__race_origin_at(found->first.origin)->thread !=
+               sim__race_origin_at(found->second.origin)->thread &&
+           (is_host(&found->first) || is_host(&found->second));
 }
 
 // --- All of it ---
@@ -230,6 +242,10 @@ void sim__race_words_missing(struct sim__text *missing, struct sim__text *mend,
                              const struct sim__race_found *found) {
     struct sim__race_story story;
     sim__race_story(&story, found);
+    if (is_between_threads(found) && found->rule != SIM_RACE_HOST_ACCESS) {
+        missing_between_threads(missing, mend, &story);
+        return;
+    }
     switch (found->rule) {
     case SIM_RACE_USE_AFTER_FREE: sim__race_missing_free(missing, mend, &story); break;
     case SIM_RACE_USE_BEFORE_ALLOC: sim__race_missing_alloc(missing, mend, &story); break;

@@ -12,6 +12,7 @@
 
 #include <cuda.h>
 #include <jansson.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,6 +216,63 @@ static void the_host_waits_for_an_event_before_the_work(void) {
     says(SIM_RACE_HOST_ACCESS, " for what was enqueued in stream 2 before the copy\n");
 }
 
+// --- Host threads that nothing orders ---
+
+static void *copy_in_thread(void *unused) {
+    CALL(cudaMemcpyAsync(x, pinned, SIZE, cudaMemcpyHostToDevice, a));
+    return unused;
+}
+
+// Not by base/thread.h, whose starts and joins hand over.
+static void run_in_thread(void *(*body_of_thread)(void *)) {
+    pthread_t thread;
+    BASE_CHECK_EQ(pthread_create(&thread, NULL, body_of_thread, NULL), 0);
+    BASE_CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+// One of the reports has WORDS: the other thread does not know of the memory either.
+static void one_says(const char *words) {
+    uint64_t i = 0;
+    sim_race_stop();
+    while (sim_race_report_at(i) != NULL && strstr(sim_race_report_at(i)->text, words) == NULL)
+        ++i;
+    base_check_context("no \"%.200s\"", words);
+    BASE_CHECK(sim_race_report_at(i) != NULL);
+    base_check_context(NULL);
+}
+
+static void a_buffer_that_another_thread_wrote(void) {
+    BASE_CHECK_EQ(sim_reading("threads", "strict"), BASE_OK);
+    begin();
+    (void)sim_host_access(pinned, SIZE, true);
+    run_in_thread(copy_in_thread);
+    one_says(
+        "thread 2 enqueued or did the copy without a hand-off from thread 1, which did the host "
+        "write at ");
+    one_says("thread 2 enqueued or did the copy without a hand-off from thread 1, which did "
+             "cudaHostAlloc at ");
+    one_says("  mend     hand over by a lock, a condition or a join of base/thread.h");
+    BASE_CHECK_EQ(sim_reading("threads", "shared"), BASE_OK);
+}
+
+static uint64_t given_block;
+
+static void *give_in_thread(void *unused) {
+    sim_block_give(given_block);
+    return unused;
+}
+
+static void a_block_that_another_thread_gives_back(void) {
+    BASE_CHECK_EQ(sim_reading("threads", "strict"), BASE_OK);
+    begin();
+    given_block = sim_block_take(x, SIZE, a, "shared");
+    writes(a, x);
+    run_in_thread(give_in_thread);
+    one_says("thread 2 enqueued or did the giving back of the block without a hand-off from thread "
+             "1, which did kernel writer at ");
+    BASE_CHECK_EQ(sim_reading("threads", "shared"), BASE_OK);
+}
+
 // --- Life of memory ---
 
 static void freed_in_a_stream_that_does_not_wait(void) {
@@ -270,6 +328,38 @@ static void beyond_the_end(void) {
     says(SIM_RACE_UNMAPPED, "the memory of cudaMalloc at ");
     also_says(" ends before these bytes\n");
     also_says("  bytes    2048 at 0x");
+}
+
+static void without_the_right_to_access(void) {
+    CUdeviceptr address;
+    CUmemGenericAllocationHandle handle;
+    const CUmemAllocationProp properties = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0},
+    };
+    begin();
+    BASE_CHECK_EQ(cuMemAddressReserve(&address, SIM_PAGE_BYTES, 0, 0, 0), CUDA_SUCCESS);
+    BASE_CHECK_EQ(cuMemCreate(&handle, SIM_PAGE_BYTES, &properties, 0), CUDA_SUCCESS);
+    BASE_CHECK_EQ(cuMemMap(address, SIM_PAGE_BYTES, 0, handle, 0), CUDA_SUCCESS);
+    writes(a, (const void *)(uintptr_t)address); // without cuMemSetAccess
+    says(SIM_RACE_UNMAPPED, "the device has no right to access this memory\n");
+    also_says("grant it (cudaDeviceEnablePeerAccess, cudaMemPoolSetAccess, cuMemSetAccess)\n");
+}
+
+static void freed_by_a_graph(void) {
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    void *p;
+    begin();
+    CALL(cudaStreamBeginCapture(a, cudaStreamCaptureModeThreadLocal));
+    CALL(cudaMallocAsync(&p, SIZE, a));
+    CALL(cudaFreeAsync(p, a));
+    writes(a, p);
+    CALL(cudaStreamEndCapture(a, &graph));
+    CALL(cudaGraphInstantiate(&exec, graph, 0));
+    CALL(cudaGraphLaunch(exec, b));
+    says(SIM_RACE_USE_AFTER_FREE, "  missing  kernel writer comes after the free at ");
+    also_says("captured in stream 2\n           launched at ");
 }
 
 static void never_written(void) {
@@ -733,11 +823,15 @@ int main(void) {
     the_host_waits_for_nothing();
     the_host_waits_for_another_stream();
     the_host_waits_for_an_event_before_the_work();
+    a_buffer_that_another_thread_wrote();
+    a_block_that_another_thread_gives_back();
     freed_in_a_stream_that_does_not_wait();
     used_behind_the_free();
     freed_at_once();
     used_before_it_is_there();
     beyond_the_end();
+    without_the_right_to_access();
+    freed_by_a_graph();
     never_written();
     recorded_too_late();
     handed_to_another_stream();

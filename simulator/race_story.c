@@ -29,6 +29,8 @@ static void plain_noun(const struct sim__race_side *side, char *noun) {
     case SIM__OPERATION_COPY: snprintf(noun, SIM__RACE_NOUN_TEXT, "copy"); break;
     case SIM__OPERATION_FILL: snprintf(noun, SIM__RACE_NOUN_TEXT, "fill"); break;
     case SIM__OPERATION_KERNEL: kernel_noun(origin->name == NULL ? "" : origin->name, noun); break;
+    case SIM__RACE_TAKE: snprintf(noun, SIM__RACE_NOUN_TEXT, "taking of the block"); break;
+    case SIM__RACE_GIVE: snprintf(noun, SIM__RACE_NOUN_TEXT, "giving back of the block"); break;
     case SIM__RACE_HOST_READ: snprintf(noun, SIM__RACE_NOUN_TEXT, "host read"); break;
     case SIM__RACE_HOST_WRITE: snprintf(noun, SIM__RACE_NOUN_TEXT, "host write"); break;
     default: (void)sim__race_origin_what(number, noun, SIM__RACE_NOUN_TEXT);
