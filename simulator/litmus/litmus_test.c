@@ -82,6 +82,7 @@ static void judge(struct litmus_player *player, const struct litmus_case *subjec
         printf("%s: %d of %d outcomes reached, %" PRIu64 " runs wrong: %s\n", subject->name,
                reading->reached_count, reading->expectation->outcome_count,
                reading->violation_count, reading->violation);
+        fflush(stdout); // the checks behind may end the program
     }
     litmus_judgement_deinit(&judgement);
 }
