@@ -5,10 +5,13 @@
 //
 // Parsed as PyTorch 2.15 does, with its quirks: two passes over the whole string (keys that every
 // back end knows, then CUDA's), separators that are not enforced, numbers read up to the first
-// character that is none. An error leaves what was applied before it in force.
+// character that is none. An error leaves what was applied before it in force. `x_torch:VERSION`
+// anywhere in the string takes the rules of an older release: the keys it knew, its bounds, and up
+// to 2.8 one pass and separators that are enforced.
 //
 //     config_text     the text cut into tokens, and values read off them
-//     config_keys     one function a key, and the table of all keys
+//     config_keys     one function a key
+//     config_table    the table of all keys, with what docs/configuration.md says of them
 //     config_reserve  how much address space an expandable segment reserves
 //     config          the walks over the string; what a second string resets
 #ifndef TIDEMARK_ALLOCATOR_CONFIG_H
@@ -38,6 +41,19 @@ struct cca__pinned_config {
     size_t max_round, max_cached_size; // CCA_UNLIMITED
 };
 
+// Keys of our own, each off by default (docs/configuration.md).
+struct cca__own_config {
+    bool retry_search; // x_retry_search
+    bool wait_enough;  // x_wait:enough
+    bool skip_stuck;   // x_skip_stuck
+    bool bound_growth; // x_bound_growth
+    bool reclaim_idle; // x_reclaim_idle
+    bool poll_own;     // x_poll:own
+    bool torch_faults; // x_torch_faults
+};
+
+#define CCA__TORCH_MINOR_LATEST 15
+
 struct cca__config {
     struct cca__size_rules sizes; // first: the hit path reads it
     double garbage_collection_threshold; // 0: off
@@ -50,7 +66,9 @@ struct cca__config {
     struct cca__reserve_class *reserve_classes; // expandable_segments_reserve_by_class, by name
     size_t reserve_class_count;
     struct cca__pinned_config pinned;
-    bool tie_by_address; // x_torch up to 2.11: equal sizes by address, not by age of the segment
+    int torch_minor;     // x_torch: the rules of PyTorch 2.this
+    bool tie_by_address; // up to 2.11: equal sizes by address, not by age of the segment
+    struct cca__own_config own;
     char *last;          // the string that was applied last, right or wrong; NULL before the first
 };
 

@@ -22,7 +22,7 @@ void cca__tokens_deinit(struct cca__tokens *tokens) {
     free(tokens->token);
 }
 
-enum base_status cca__tokens_init(struct cca__tokens *tokens, const char *text) {
+enum base_status cca__tokens_init(struct cca__tokens *tokens, const char *text, bool blanks_only) {
     const size_t length = strlen(text);
     tokens->text =
         malloc(2 * length + 1); // at worst every character is a token and has its terminator
@@ -36,7 +36,7 @@ enum base_status cca__tokens_init(struct cca__tokens *tokens, const char *text) 
     char *out = tokens->text;
     bool in_word = false;
     for (const char *in = text; *in != '\0'; ++in) {
-        if (isspace((unsigned char)*in)) continue;
+        if (blanks_only ? *in == ' ' : isspace((unsigned char)*in)) continue;
         if (is_separator(*in)) {
             if (in_word) *out++ = '\0';
             in_word = false;
@@ -79,14 +79,22 @@ enum base_status cca__next_token(struct cca__parser *parser, const char *key, co
     return BASE_OK;
 }
 
-enum base_status cca__skip_separator(struct cca__parser *parser, const char *key) {
-    const char *ignored;
-    return cca__next_token(parser, key, &ignored);
+enum base_status cca__skip_separator(struct cca__parser *parser, const char *key,
+                                     const char *wanted) {
+    const char *token = cca__peek(parser);
+    if (parser->strict && (token == NULL || strcmp(token, wanted) != 0)) {
+        char sentence[96];
+        snprintf(sentence, sizeof sentence,
+                 "Error parsing CachingAllocator settings, expected %s", wanted);
+        return cca__refuse("c10::Error", sentence, "%s: '%s' must follow, not '" CCA__QUOTED "'",
+                           key, wanted, token != NULL ? token : "");
+    }
+    return cca__next_token(parser, key, &token);
 }
 
 enum base_status cca__value_token(struct cca__parser *parser, const char *key,
                                   const char **token) {
-    const enum base_status status = cca__skip_separator(parser, key);
+    const enum base_status status = cca__skip_separator(parser, key, ":");
     return status != BASE_OK ? status : cca__next_token(parser, key, token);
 }
 
@@ -133,10 +141,13 @@ enum base_status cca__value_bool(struct cca__parser *parser, const char *key, bo
     if (status != BASE_OK) return status;
     if (strcmp(token, "True") != 0 && strcmp(token, "False") != 0) {
         char sentence[256];
-        snprintf(sentence, sizeof sentence,
-                 "Expected 'True' or 'False' at index %zu in ConfigTokenizer but got '" CCA__QUOTED
-                 "'",
-                 parser->position - 1, token);
+        if (parser->strict)
+            snprintf(sentence, sizeof sentence, "Expected a single True/False argument for %s", key);
+        else
+            snprintf(sentence, sizeof sentence,
+                     "Expected 'True' or 'False' at index %zu in ConfigTokenizer but got '" CCA__QUOTED
+                     "'",
+                     parser->position - 1, token);
         return cca__refuse("c10::ValueError", sentence,
                            "%s: '" CCA__QUOTED "' is neither True nor False", key, token);
     }

@@ -1,6 +1,7 @@
 // The configuration string cut into tokens, and values read off them as PyTorch reads them.
 //
-// The separators `, : [ ]` are tokens; white space vanishes, even inside words.
+// The separators `, : [ ]` are tokens; white space vanishes, even inside words (up to 2.8: blanks
+// only).
 #ifndef TIDEMARK_ALLOCATOR_CONFIG_TEXT_H
 #define TIDEMARK_ALLOCATOR_CONFIG_TEXT_H
 
@@ -12,7 +13,8 @@ struct cca__tokens {
     size_t count;
 };
 
-enum base_status cca__tokens_init(struct cca__tokens *tokens, const char *text) BASE_MUST_USE;
+enum base_status cca__tokens_init(struct cca__tokens *tokens, const char *text,
+                                  bool blanks_only) BASE_MUST_USE;
 void cca__tokens_deinit(struct cca__tokens *tokens);
 
 // Where the walk stands. Keys are applied to `config` as they come.
@@ -20,6 +22,7 @@ struct cca__parser {
     const struct cca__tokens *tokens;
     size_t position;
     struct cca__config *config;
+    bool strict; // PyTorch up to 2.8: separators are enforced, other words of refusal
     const struct cca_warning_observer *warnings; // may be NULL
 };
 
@@ -33,8 +36,9 @@ enum base_status cca__refuse(const char *class, const char *pytorch, const char 
 const char *cca__peek(const struct cca__parser *parser);
 enum base_status cca__next_token(struct cca__parser *parser, const char *key,
                                  const char **token) BASE_MUST_USE;
-// One token that is not looked at: PyTorch takes anything for `:` and `,`.
-enum base_status cca__skip_separator(struct cca__parser *parser, const char *key) BASE_MUST_USE;
+// One token: WANTED up to 2.8; since then it is not looked at.
+enum base_status cca__skip_separator(struct cca__parser *parser, const char *key,
+                                     const char *wanted) BASE_MUST_USE;
 
 // The value that stands behind KEY and its separator.
 enum base_status cca__value_token(struct cca__parser *parser, const char *key,

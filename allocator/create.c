@@ -34,12 +34,6 @@ enum base_status allocator_create(const char *text, double fraction, struct allo
     if (config == NULL && is_key(whole, key_length, "x_allocator"))
         return base_status_set(BASE_INVALID_CONFIG, "'%s': x_allocator is caching or direct",
                                whole);
-    // The parser of what follows knows only the other key of ours.
-    if (config == NULL && strncmp(whole, "x_", 2) == 0 && !is_key(whole, key_length, "x_torch"))
-        return base_status_set(
-            BASE_INVALID_CONFIG,
-            "Unrecognized key '%.*s': the keys of our own are x_torch and, in front, x_allocator",
-            (int)key_length, whole);
     return cca_allocator_create(
         &(struct cca_options){
             .config = config != NULL ? config : whole,

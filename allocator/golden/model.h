@@ -31,6 +31,7 @@ struct model_settings {
     double gc_threshold;   // 0: off
     double start_fraction; // what the memory fraction starts with, 1: no limit; not reset
     size_t divisions[MODEL_DIVISION_COUNT];
+    unsigned minor;       // the rules of PyTorch 2.minor
     bool ties_by_address; // PyTorch up to 2.11; later by age of the segment
     bool releases_lock;   // only said: it decides nothing in one thread
     char last[MODEL_CONFIG_LENGTH_MAX + 1]; // the text given last

@@ -25,12 +25,13 @@ static enum base_status invalid(const char *message) {
 }
 
 static enum base_status parse_megabytes(const char *key, const char *value, uint64_t minimum,
-                                        size_t *bytes) {
+                                        unsigned minor, size_t *bytes) {
     const uint64_t megabytes = strtoull(value, NULL, 10);
-    if (megabytes < minimum)
+    const bool is_old = minor < 11; // 20 itself was refused
+    if (megabytes < minimum || (is_old && megabytes == minimum))
         return base_status_set(BASE_INVALID_CONFIG,
-                               "CachingAllocator option %s too small, must be >= %llu", key,
-                               (unsigned long long)minimum);
+                               "CachingAllocator option %s too small, must be %s %llu", key,
+                               is_old ? ">" : ">=", (unsigned long long)minimum);
     *bytes = megabytes * BASE_MIB;
     return BASE_OK;
 }
@@ -59,21 +60,42 @@ static enum base_status parse_start_fraction(const char *value, double *fraction
     return BASE_OK;
 }
 
-static enum base_status parse_version(const char *value, bool *ties_by_address) {
-    unsigned minor;
-    if (sscanf(value, "2.%u", &minor) != 1)
+static enum base_status parse_version(const char *value, struct model_settings *settings) {
+    if (sscanf(value, "2.%u", &settings->minor) != 1)
         return invalid("x_torch must be a version, such as 2.15");
-    *ties_by_address = minor <= 11;
+    settings->ties_by_address = settings->minor <= 11;
     return BASE_OK;
 }
 
+// The release that first read a key.
+static unsigned first_minor_of(const char *key) {
+    if (strcmp(key, "max_non_split_rounding_mb") == 0) return 6;
+    if (strcmp(key, "per_process_memory_fraction") == 0) return 9;
+    if (strcmp(key, "large_segment_size_mb") == 0) return 11;
+    return 0;
+}
+
+static bool is_one_pass(const struct model_settings *settings) { return settings->minor <= 8; }
+
+static enum base_status unknown_key(const struct model_settings *settings, const char *key) {
+    if (is_one_pass(settings))
+        return base_status_set(BASE_INVALID_CONFIG,
+                               "unknown (PyTorch: c10::Error Unrecognized CachingAllocator option: "
+                               "%s)",
+                               key);
+    return base_status_set(BASE_INVALID_CONFIG,
+                           "Unrecognized key '%s' in Accelerator allocator config.", key);
+}
+
 // One pair of a division list. LAST is the entry of the pair before, -1 for the first pair.
-static enum base_status apply_division_pair(size_t divisions[MODEL_DIVISION_COUNT], const char *key,
-                                            uint64_t division, int *last) {
+static enum base_status apply_division_pair(size_t divisions[MODEL_DIVISION_COUNT], unsigned minor,
+                                            const char *key, uint64_t division, int *last) {
     if (division != 0 && !is_power_of_two(division))
         return invalid("For roundups, the divisions has to be power of 2 or 0 to disable roundup ");
     if (strcmp(key, ">") == 0) {
-        for (int entry = (*last < 0 ? 0 : *last) + 1; entry < MODEL_DIVISION_COUNT; entry++)
+        // Up to 2.8 the last interval was overwritten.
+        const int first = (*last < 0 ? 0 : *last) + (minor <= 8 ? 0 : 1);
+        for (int entry = first; entry < MODEL_DIVISION_COUNT; entry++)
             divisions[entry] = division;
         return BASE_OK;
     }
@@ -89,7 +111,8 @@ static enum base_status apply_division_pair(size_t divisions[MODEL_DIVISION_COUN
     return BASE_OK;
 }
 
-static enum base_status parse_divisions(const char *value, size_t divisions[MODEL_DIVISION_COUNT]) {
+static enum base_status parse_divisions(const char *value, unsigned minor,
+                                        size_t divisions[MODEL_DIVISION_COUNT]) {
     if (value[0] != '[') {
         const uint64_t division = strtoull(value, NULL, 10);
         if (!is_power_of_two(division))
@@ -104,7 +127,7 @@ static enum base_status parse_divisions(const char *value, size_t divisions[MODE
         int used = 0;
         if (sscanf(text, "%63[^:]:%llu%n", key, &division, &used) != 2)
             return invalid("malformed division list");
-        const enum base_status status = apply_division_pair(divisions, key, division, &last);
+        const enum base_status status = apply_division_pair(divisions, minor, key, division, &last);
         if (status != BASE_OK) return status;
         text += used;
         if (*text == ',') text++;
@@ -113,13 +136,13 @@ static enum base_status parse_divisions(const char *value, size_t divisions[MODE
 }
 
 // Keys are applied in this order, whatever the order of the string.
-enum turn { TURN_FIRST, TURN_GENERIC, TURN_CUDA, TURN_OWN, TURN_COUNT };
+enum turn { TURN_VERSION, TURN_FIRST, TURN_GENERIC, TURN_CUDA, TURN_COUNT };
 
 static enum turn turn_of(const char *key) {
     if (strcmp(key, "large_segment_size_mb") == 0) return TURN_FIRST;
     if (strcmp(key, "per_process_memory_fraction") == 0) return TURN_CUDA;
     if (strcmp(key, "release_lock_on_cudamalloc") == 0) return TURN_CUDA;
-    return strncmp(key, "x_", 2) == 0 ? TURN_OWN : TURN_GENERIC;
+    return strcmp(key, "x_torch") == 0 ? TURN_VERSION : TURN_GENERIC;
 }
 
 static enum base_status apply_pair(struct model_settings *settings, const char *key,
@@ -128,16 +151,16 @@ static enum base_status apply_pair(struct model_settings *settings, const char *
     if (strcmp(key, "large_segment_size_mb") == 0)
         return parse_large_segment(value, &settings->large_segment_size);
     if (strcmp(key, "max_split_size_mb") == 0)
-        return parse_megabytes(key, value, minimum, &settings->max_split_size);
+        return parse_megabytes(key, value, minimum, settings->minor, &settings->max_split_size);
     if (strcmp(key, "max_non_split_rounding_mb") == 0)
-        return parse_megabytes(key, value, minimum, &settings->max_non_split_rounding);
+        return parse_megabytes(key, value, minimum, settings->minor, &settings->max_non_split_rounding);
     if (strcmp(key, "garbage_collection_threshold") == 0)
         return parse_threshold(value, &settings->gc_threshold);
     if (strcmp(key, "roundup_power2_divisions") == 0)
-        return parse_divisions(value, settings->divisions);
+        return parse_divisions(value, settings->minor, settings->divisions);
     if (strcmp(key, "per_process_memory_fraction") == 0)
         return parse_start_fraction(value, &settings->start_fraction);
-    if (strcmp(key, "x_torch") == 0) return parse_version(value, &settings->ties_by_address);
+    if (strcmp(key, "x_torch") == 0) return parse_version(value, settings);
     if (strcmp(key, "release_lock_on_cudamalloc") == 0) {
         settings->releases_lock = strcmp(value, "True") == 0;
         return BASE_OK;
@@ -162,7 +185,8 @@ static bool next_pair(const char **text, char key[KEY_LENGTH_MAX], char value[VA
 }
 
 void model__settings_init(struct model_settings *settings) {
-    *settings = (struct model_settings){.max_split_size = MODEL_UNLIMITED,
+    *settings = (struct model_settings){.minor = 15,
+                                        .max_split_size = MODEL_UNLIMITED,
                                         .large_segment_size = 20 * BASE_MIB,
                                         .start_fraction = 1};
 }
@@ -172,14 +196,19 @@ enum base_status model__settings_apply(struct model_settings *settings, const ch
     model__settings_init(settings);
     settings->large_segment_size = before.large_segment_size; // a new string does not reset these
     settings->start_fraction = before.start_fraction;
+    settings->minor = before.minor;
     settings->ties_by_address = before.ties_by_address;
     settings->releases_lock = before.releases_lock;
     snprintf(settings->last, sizeof settings->last, "%s", config);
 
     char key[KEY_LENGTH_MAX], value[VALUE_LENGTH_MAX];
-    for (enum turn turn = TURN_FIRST; turn < TURN_COUNT; turn++)
+    for (enum turn turn = TURN_VERSION; turn < TURN_COUNT; turn++)
         for (const char *text = config; next_pair(&text, key, value);) {
-            if (turn_of(key) != turn) continue;
+            const bool is_unknown = settings->minor < first_minor_of(key);
+            if (is_unknown && turn >= TURN_GENERIC) return unknown_key(settings, key);
+            enum turn its_turn = turn_of(key);
+            if (its_turn == TURN_CUDA && is_one_pass(settings)) its_turn = TURN_GENERIC;
+            if (its_turn != turn || is_unknown) continue;
             const enum base_status status = apply_pair(settings, key, value);
             if (status != BASE_OK) return status;
         }

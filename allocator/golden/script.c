@@ -97,14 +97,18 @@ static void append_divisions(struct plan *plan, struct text *text) {
 // behind.
 static struct text make_config(struct plan *plan, bool is_run_time) {
     struct text text = {0};
-    if (chance(plan, 0.25)) {
+    // An older release refuses keys that came later, which is for strings at run time.
+    uint64_t version = 15;
+    if (!is_run_time && plan->is_scattered && chance(plan, 0.6)) version = 4 + below(plan, 12);
+    if (version < 15) append(&text, "x_torch:2.%" PRIu64, version);
+    if (chance(plan, 0.25) && version >= 11) {
         plan->large_segment_mb = 11 + below(plan, 54);
-        append(&text, "large_segment_size_mb:%" PRIu64, plan->large_segment_mb);
+        append(&text, "%slarge_segment_size_mb:%" PRIu64, separator(&text), plan->large_segment_mb);
     }
-    const uint64_t minimum = plan->large_segment_mb;
+    const uint64_t minimum = plan->large_segment_mb + (version < 11 ? 1 : 0);
     if (chance(plan, plan->is_oversize ? 0.9 : 0.4))
         append(&text, "%smax_split_size_mb:%" PRIu64, separator(&text), minimum + below(plan, 100));
-    if (chance(plan, 0.3))
+    if (chance(plan, 0.3) && version >= 6)
         append(&text, "%smax_non_split_rounding_mb:%" PRIu64, separator(&text),
                minimum + below(plan, 60));
     if (chance(plan, 0.4))
@@ -114,11 +118,9 @@ static struct text make_config(struct plan *plan, bool is_run_time) {
     if (chance(plan, 0.2))
         append(&text, "%srelease_lock_on_cudamalloc:%s", separator(&text),
                chance(plan, 0.5) ? "True" : "False");
-    if (chance(plan, 0.1))
+    if (chance(plan, 0.1) && version >= 9)
         append(&text, "%sper_process_memory_fraction:0.%" PRIu64, separator(&text),
                1 + below(plan, 9));
-    if (!is_run_time && plan->is_scattered && chance(plan, 0.6))
-        append(&text, "%sx_torch:2.%" PRIu64, separator(&text), 4 + below(plan, 12));
     if (is_run_time && chance(plan, 0.1))
         append(&text, "%smax_split_size_mb:%" PRIu64, separator(&text), minimum - 1);
     if (is_run_time && chance(plan, 0.1))
