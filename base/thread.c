@@ -17,12 +17,29 @@ void base_mutex_deinit(struct base_mutex *mutex) {
     BASE_CHECK_EQ(pthread_mutex_destroy(&mutex->mutex), 0);
 }
 
+// The hooks can be others by the end of a call: those of its begin are meant.
+void base__mutex_lock(struct base_mutex *mutex, const struct base_thread_hooks *hooks) {
+    hooks->lock(mutex);
+    BASE_CHECK_EQ(pthread_mutex_lock(&mutex->mutex), 0);
+    if (hooks->acquired != NULL)
+        hooks->acquired(mutex);
+}
+
+void base__mutex_unlock(struct base_mutex *mutex, const struct base_thread_hooks *hooks) {
+    if (hooks->released != NULL)
+        hooks->released(mutex);
+    BASE_CHECK_EQ(pthread_mutex_unlock(&mutex->mutex), 0);
+    hooks->unlock(mutex);
+}
+
 bool base_mutex_try_lock(struct base_mutex *mutex) {
     const struct base_thread_hooks *hooks = base__thread_hooks_get();
     if (hooks != NULL && !hooks->try_lock(mutex))
         return false;
     const int result = pthread_mutex_trylock(&mutex->mutex);
     BASE_CHECK(result == 0 || result == EBUSY);
+    if (result == 0 && hooks != NULL && hooks->acquired != NULL)
+        hooks->acquired(mutex);
     return result == 0;
 }
 
@@ -90,6 +107,8 @@ void base_thread_join(struct base_thread *thread) {
     if (hooks != NULL && thread->hooked != NULL)
         hooks->join(thread->hooked);
     BASE_CHECK_EQ(pthread_join(thread->thread, NULL), 0);
+    if (hooks != NULL && thread->hooked != NULL && hooks->joined != NULL)
+        hooks->joined(thread->hooked);
 }
 
 void base_thread_yield(void) {

@@ -32,6 +32,11 @@ struct base_thread_hooks {
     void (*begin)(void *thread); // in the new thread
     void (*join)(void *thread);  // returns when the thread is about to end
     void (*yield)(void);
+    // What follows can be NULL. The caller has the mutex, it is about to give it back; the thread
+    // has ended.
+    void (*acquired)(struct base_mutex *mutex);
+    void (*released)(struct base_mutex *mutex);
+    void (*joined)(void *thread);
 };
 // NULL: nobody listens, which costs a load and a branch. Set while there is one thread.
 extern const struct base_thread_hooks *base__thread_hooks;
@@ -41,17 +46,21 @@ static inline const struct base_thread_hooks *base__thread_hooks_get(void) {
 
 void base_mutex_init(struct base_mutex *mutex);
 void base_mutex_deinit(struct base_mutex *mutex);
+void base__mutex_lock(struct base_mutex *mutex, const struct base_thread_hooks *hooks);
+void base__mutex_unlock(struct base_mutex *mutex, const struct base_thread_hooks *hooks);
 static inline void base_mutex_lock(struct base_mutex *mutex) {
     const struct base_thread_hooks *hooks = base__thread_hooks_get();
     if (__builtin_expect(hooks != NULL, 0))
-        hooks->lock(mutex);
-    BASE_CHECK_EQ(pthread_mutex_lock(&mutex->mutex), 0);
+        base__mutex_lock(mutex, hooks);
+    else
+        BASE_CHECK_EQ(pthread_mutex_lock(&mutex->mutex), 0);
 }
 static inline void base_mutex_unlock(struct base_mutex *mutex) {
-    BASE_CHECK_EQ(pthread_mutex_unlock(&mutex->mutex), 0);
     const struct base_thread_hooks *hooks = base__thread_hooks_get();
     if (__builtin_expect(hooks != NULL, 0))
-        hooks->unlock(mutex);
+        base__mutex_unlock(mutex, hooks);
+    else
+        BASE_CHECK_EQ(pthread_mutex_unlock(&mutex->mutex), 0);
 }
 // True if the lock was taken.
 bool base_mutex_try_lock(struct base_mutex *mutex);

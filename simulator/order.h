@@ -111,6 +111,7 @@ void sim__order__observe(struct sim__order_point *point);
 void sim__order__know(struct sim__order_point *point);
 void sim__order_signal(const void *token);
 void sim__order_await(const void *token);
+void sim__order_forget_token(const void *token);
 void sim__order_clear(void);
 
 // STREAM gets an operation.

@@ -6,6 +6,7 @@
 // whoever comes after the earlier step need not come after the next one.
 #include "simulator/order_inside.h"
 
+#include "base/address_map.h"
 #include "simulator/pool.h"
 #include "simulator/race.h"
 #include "simulator/race_log.h"
@@ -26,6 +27,7 @@ static uint32_t host_count, host_size;
 static bool strict; // as tracking started
 static struct token *tokens;
 static uint32_t token_count, token_size;
+static struct base_address_map token_indices;
 
 static _Thread_local struct {
     uint64_t generation;
@@ -144,11 +146,12 @@ void sim__order__know(struct sim__order_point *point) {
 
 // --- Tokens ---
 
+// NULL if nobody signalled it.
 static struct token *token_find(const void *token) {
-    for (uint32_t i = 0; i < token_count; ++i)
-        if (tokens[i].token == token)
-            return &tokens[i];
-    return NULL;
+    uint64_t index;
+    return base_address_map_get(&token_indices, (uint64_t)(uintptr_t)token, &index)
+               ? &tokens[index]
+               : NULL;
 }
 
 static struct token *token_make(const void *token) {
@@ -158,6 +161,8 @@ static struct token *token_make(const void *token) {
         if (tokens == NULL)
             sim__host_limit("out of host memory for %u hand-offs", token_size);
     }
+    if (base_address_map_set(&token_indices, (uint64_t)(uintptr_t)token, token_count) != BASE_OK)
+        sim__host_limit("out of host memory for %u hand-offs", token_size);
     tokens[token_count] = (struct token){token, NULL};
     return &tokens[token_count++];
 }
@@ -182,6 +187,19 @@ void sim__order_await(const void *token) {
         ++host->version;
 }
 
+void sim__order_forget_token(const void *token) {
+    struct token *found = token_find(token);
+    uint64_t index;
+    if (found == NULL)
+        return;
+    sim__clock_release(&found->clock);
+    base_address_map_remove(&token_indices, (uint64_t)(uintptr_t)token, &index);
+    *found = tokens[--token_count];
+    if (index < token_count &&
+        base_address_map_set(&token_indices, (uint64_t)(uintptr_t)found->token, index) != BASE_OK)
+        sim__host_limit("out of host memory for %u hand-offs", token_size);
+}
+
 // --- Begin and end ---
 
 void sim__hosts_clear(void) {
@@ -189,6 +207,7 @@ void sim__hosts_clear(void) {
         sim__clock_release(&hosts[i].clock);
     for (uint32_t i = 0; i < token_count; ++i)
         sim__clock_release(&tokens[i].clock);
+    base_address_map_deinit(&token_indices);
     sim__clock_release(&sim__order_seen);
     host_count = token_count = 0;
 }

@@ -6,6 +6,7 @@
 #include "simulator/race_block.h"
 #include "simulator/race_life.h"
 #include "simulator/race_plan.h"
+#include "simulator/race_thread.h"
 #include "simulator/race_unwritten.h"
 #include "simulator/race_value.h"
 
@@ -142,6 +143,7 @@ enum base_status sim__race_start(const struct sim_race_options *options) {
         return status;
     sim__race_log_reset();
     sim__order_check_begin();
+    sim__race_threads_begin();
     sim__race_on = true;
     if (sim__state.ready) {
         memory_find(&sim__state.segments, false);
@@ -156,6 +158,7 @@ void sim__race_stop(void) {
         return;
     sim__unwritten_settle(true);
     sim__race_on = false;
+    sim__race_threads_end();
     forget();
     sim__order_check_end();
     sim__race_report_stop();

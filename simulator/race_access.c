@@ -3,6 +3,7 @@
 #include "simulator/race_access.h"
 
 #include "simulator/race_block.h"
+#include "simulator/race_thread.h"
 
 #include <stdlib.h>
 
@@ -119,6 +120,7 @@ void sim__race_take_accesses(struct sim__host_function *function) {
 }
 
 void sim__race_leave(void) {
+    sim__race_thread_ends();
     free(next.accesses);
     next.accesses = NULL;
     next.count = next.size = 0;

@@ -11,6 +11,7 @@
 // Lock order: control is taken last, and held by whoever changes the state below; a thread without
 // the turn waits in it.
 #include "base/random.h"
+#include "simulator/race_thread.h"
 #include "simulator/state.h"
 
 #include <errno.h>
@@ -291,10 +292,6 @@ static const struct base_thread_hooks hooks = {
     .yield = hook_yield,
 };
 
-static void hooks_set(const struct base_thread_hooks *set) {
-    __atomic_store_n(&base__thread_hooks, set, __ATOMIC_RELAXED);
-}
-
 void sim_serialize(uint64_t seed) {
     pthread_mutex_lock(&control);
     choice_seed = seed;
@@ -306,10 +303,10 @@ void sim_serialize(uint64_t seed) {
     current = self;
     BASE_CHECK_EQ(participant_count, 1);
     pthread_mutex_unlock(&control);
-    hooks_set(&hooks);
+    sim__race_threads_inner(&hooks);
 }
 
-void sim_serialize_end(void) { hooks_set(NULL); }
+void sim_serialize_end(void) { sim__race_threads_inner(NULL); }
 
 // The caller holds the simulator's lock, taken before this began.
 enum base_status sim__serialize_from_environment(void) {
