@@ -117,7 +117,7 @@ static void forget(void) {
     sim__race_plans_clear();
     sim__race_accesses_clear();
     sim__race_host_tells = false;
-    sim__race_step_count = 0;
+    sim__race_steps_clear();
 }
 
 // Memory that is there already was written, as far as anybody can know.

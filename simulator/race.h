@@ -54,6 +54,15 @@ struct sim__race_node *sim__race_node_create(const struct sim__operation *operat
                                              uint64_t graph, uint64_t stream);
 struct sim__race_node *sim__race_node_retain(struct sim__race_node *node);
 void sim__race_node_release(struct sim__race_node *node); // also while the checker is off; NULL is fine
+// For pictures: the node's INDEX-th access, false beyond the last; its label, or NULL.
+struct sim__race_node_access {
+    enum sim_access_mode mode;
+    uint64_t start, size, rows, pitch;
+    uint64_t block; // 0: none
+};
+bool sim__race_node_accesses(const struct sim__race_node *node, uint32_t index,
+                             struct sim__race_node_access *access);
+const char *sim__race_node_label(const struct sim__race_node *node);
 // EXEC was launched: POSITION is the operation of the launch that all its nodes come before and
 // after which the stream goes on; what its stream knew before it, the nodes come after.
 void sim__race_launched(struct sim__position position, const struct sim__exec *exec);

@@ -55,6 +55,26 @@ void sim__race_node_release(struct sim__race_node *node) {
     free(node);
 }
 
+bool sim__race_node_accesses(const struct sim__race_node *node, uint32_t index,
+                             struct sim__race_node_access *access) {
+    if (index >= node->count)
+        return false;
+    const struct sim__race_access *from = &node->accesses[index];
+    *access = (struct sim__race_node_access){
+        .mode = from->mode,
+        .start = from->rows.start,
+        .size = from->rows.size,
+        .rows = from->rows.rows,
+        .pitch = from->rows.pitch,
+        .block = from->block,
+    };
+    return true;
+}
+
+const char *sim__race_node_label(const struct sim__race_node *node) {
+    return sim__race_origin_at(node->origin)->label;
+}
+
 // --- Launches ---
 
 static void node_do(struct sim__race_step *step, struct sim__position position,

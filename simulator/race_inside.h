@@ -60,6 +60,8 @@ void sim__race_step_host(struct sim__race_step *step, uint32_t origin);
 // All its accesses, in their order; and it ends.
 void sim__race_step_do(struct sim__race_step *step, const struct sim__race_access *accesses,
                        size_t count);
+// What is kept from step to step goes.
+void sim__race_steps_clear(void);
 // It ends: tells the pairs that were found.
 void sim__race_step_end(const struct sim__race_step *step);
 

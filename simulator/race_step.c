@@ -10,6 +10,10 @@
 // counted as one by the reports.
 #define ALIKE_MAX 64
 
+// Pageable memory that copies left undefined, in so many parts at most.
+#define PAGEABLE_MAX 1024
+static struct sim__undefined pageable;
+
 struct found {
     struct sim__race_pair pair;
     uint64_t allocation; // its start, or 0
@@ -170,18 +174,37 @@ void sim__race_alone(const struct sim__race_key *key, enum sim_race_rule rule, c
 
 // --- Accesses ---
 
+static struct sim__undefined *memory_set(struct sim__life *life,
+                                         const struct sim__race_access *access) {
+    if (life != NULL)
+        return life->is_dead ? NULL : &life->undefined;
+    if (pageable.count > PAGEABLE_MAX)
+        sim__undefined_clear(&pageable);
+    const bool is_device = sim__segment_at((const void *)(uintptr_t)access->rows.start) != NULL;
+    return is_device ? NULL : &pageable;
+}
+
 static struct sim__unwritten_sets sets_of(struct sim__life *life,
                                           const struct sim__race_access *access) {
     return (struct sim__unwritten_sets){
-        .memory = life == NULL ? NULL : &life->undefined,
+        .memory = memory_set(life, access),
         .block = access->record == NULL ? NULL : &access->record->undefined,
         .allocation = life == NULL ? 0 : life->range.start,
     };
 }
 
-// What the host writes to its own memory may go untold: then nobody knows what was written.
+// What the host writes to its own memory may go untold: then nobody knows what was written. Of
+// pageable memory nobody tells when it becomes another variable's, so that it counts where the host
+// reads it and nowhere else.
 static bool counts_as_unwritten(const struct sim__race_step *step, const struct sim__life *life) {
-    return life == NULL || !life->is_host || step->is_host || sim__race_host_tells;
+    if (life == NULL)
+        return step->is_host || !step->on_device;
+    return !life->is_host || step->is_host || sim__race_host_tells;
+}
+
+void sim__race_steps_clear(void) {
+    sim__undefined_clear(&pageable);
+    sim__race_step_count = 0;
 }
 
 void sim__race_step_do(struct sim__race_step *step, const struct sim__race_access *accesses,
@@ -195,13 +218,12 @@ void sim__race_step_do(struct sim__race_step *step, const struct sim__race_acces
         const bool counts = counts_as_unwritten(step, life);
         sim__block_access(step, access);
         sim__shadow_access(step, access);
-        if (access->mode == SIM_ACCESS_WRITE || access->mode == SIM_ACCESS_ATOMIC) {
-            if (access->mode == SIM_ACCESS_ATOMIC && counts && !access->is_sign)
-                sim__unwritten_read(step, access, &sets);
+        // What is undefined stays so when it is updated.
+        if (access->mode == SIM_ACCESS_WRITE || access->is_sign) {
             sim__unwritten_write(step, access, &sets);
             if (i > 0 && accesses[i - 1].mode == SIM_ACCESS_CARRY)
                 sim__unwritten_carry(step, &accesses[i - 1], &from, access, &sets);
-        } else if (counts && access->mode == SIM_ACCESS_READ) {
+        } else if (counts && access->mode != SIM_ACCESS_CARRY) {
             sim__unwritten_read(step, access, &sets);
         }
         from = counts ? sets : (struct sim__unwritten_sets){0};

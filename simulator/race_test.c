@@ -246,6 +246,26 @@ static void undefined_bytes_go_where_a_strided_copy_takes_them(void) {
     end();
 }
 
+static void undefined_bytes_reach_pageable_memory(void) {
+    static char bytes[64];
+    begin();
+    char *p = device_memory(64);
+    must(cudaMemsetAsync(p, 1, 32, s));
+    must(cudaMemcpyAsync(bytes, p, 64, cudaMemcpyDefault, s));
+    must(cudaStreamSynchronize(s));
+    sim_race_label("written");
+    sim_host_access(bytes, 32, false);
+    sim_race_label("not written");
+    sim_host_access(bytes + 30, 4, false);
+    expect(SIM_RACE_UNINITIALISED, "not written", "");
+    // What becomes of it later is not told.
+    must(cudaMemcpyAsync(p, bytes, 64, cudaMemcpyDefault, s));
+    reads("copied back", s, p, 64);
+    sim_host_access(bytes, 64, true);
+    sim_host_access(bytes, 64, false);
+    end();
+}
+
 static void a_later_write_without_order_makes_it_a_race(void) {
     begin();
     char *p = device_memory(SIZE), *q = device_memory(SIZE);
@@ -280,11 +300,11 @@ static void nothing_is_said_before_it_is_certain(void) {
     end();
 }
 
-static void an_update_uses_what_it_updates_and_defines_it(void) {
+static void an_update_uses_what_it_updates(void) {
     begin();
     char *p = device_memory(SIZE);
     kernel("update", s, SIM_ACCESS_ATOMIC, p, 4);
-    reads("read", s, p, 4);
+    kernel("other update", t, SIM_ACCESS_ATOMIC, p, 4);
     const struct sim_access both[] = {{SIM_ACCESS_WRITE, p + 8, .size = 4},
                                       {SIM_ACCESS_ATOMIC, p + 8, .size = 4},
                                       {SIM_ACCESS_READ, p + 8, .size = 4}};
@@ -295,6 +315,7 @@ static void an_update_uses_what_it_updates_and_defines_it(void) {
     reads("carried", s, p + 8, 4);
     must(cudaDeviceSynchronize());
     expect(SIM_RACE_UNINITIALISED, "update", "");
+    expect(SIM_RACE_UNINITIALISED, "other update", "");
     expect(SIM_RACE_UNINITIALISED, "carried", "");
     end();
 }
@@ -488,6 +509,41 @@ static void copies_mean_the_block_that_holds_the_bytes(void) {
     end();
 }
 
+// Whether a block that holds the bytes at a launch may: it must be of the node's own capture.
+static void replays_meet_blocks_of_other_captures(void) {
+    cudaGraph_t graphs[2];
+    cudaGraphExec_t execs[2];
+    uint64_t blocks[2];
+    begin();
+    char *p = written_memory(SIZE);
+    for (int i = 0; i < 2; ++i) {
+        must(cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed));
+        blocks[i] = sim_block_take(p, 512, s, i == 0 ? "first" : "second");
+        launch(i == 0 ? "node of the first" : "node of the second", s,
+               &(struct sim_access){SIM_ACCESS_WRITE, p, 512, 1, 0, blocks[i]}, 1);
+        if (i == 0) { // taken again within the capture, and kept
+            sim_block_give(blocks[0]);
+            blocks[0] = sim_block_take(p, 256, s, "first again");
+            sim_block_give(blocks[0]);
+        }
+        must(cudaStreamEndCapture(s, &graphs[i]));
+        must(cudaGraphInstantiate(&execs[i], graphs[i], 0));
+    }
+    sim_race_label("second launch");
+    must(cudaGraphLaunch(execs[1], s)); // its own block holds the bytes
+    BASE_CHECK_EQ(sim_race_count(SIM_RACE_RULE_COUNT), 0);
+    sim_race_label("first launch");
+    must(cudaGraphLaunch(execs[0], s)); // the second capture's block does
+    BASE_CHECK_EQ(sim_race_count(SIM_RACE_GRAPH_MEMORY), 1);
+    const struct sim_race_report *report = sim_race_report_at(0);
+    BASE_CHECK(strcmp(report->second.label, "first launch") == 0);
+    BASE_CHECK(strcmp(report->second.node, "node of the first") == 0);
+    ++asked;
+    sim_block_give(blocks[1]);
+    must(cudaGraphLaunch(execs[0], s));
+    end();
+}
+
 // --- Start, stop, reset ---
 
 static void a_reset_forgets_memory_and_keeps_reports(void) {
@@ -555,9 +611,10 @@ int main(void) {
         registered_memory_is_the_programs_again,
         what_the_host_writes_untold_may_have_been_written,
         undefined_bytes_go_where_a_strided_copy_takes_them,
+        undefined_bytes_reach_pageable_memory,
         a_later_write_without_order_makes_it_a_race,
         nothing_is_said_before_it_is_certain,
-        an_update_uses_what_it_updates_and_defines_it,
+        an_update_uses_what_it_updates,
         host_functions_access_in_their_streams_order,
         host_nodes_have_accesses_too,
         values_are_signs_that_order_who_sees_them,
@@ -568,6 +625,7 @@ int main(void) {
         threads_hand_over_what_they_did,
         the_later_of_two_blocks_holds_the_bytes,
         copies_mean_the_block_that_holds_the_bytes,
+        replays_meet_blocks_of_other_captures,
         a_reset_forgets_memory_and_keeps_reports,
         checking_begins_anew,
         device_reset_takes_memory_away,
