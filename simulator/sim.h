@@ -76,6 +76,11 @@ enum base_status sim_next_address(int device, uint64_t address) BASE_MUST_USE;
 // Forgets addresses that were queued and not used.
 void sim_next_address_clear(int device);
 
+// The same for the next successful cuMemAddressReserve that gives no hint: a multiple of 2 MiB, with
+// numerics on of the range that reservations have. What is not free then is passed over.
+enum base_status sim_next_reservation(uint64_t address) BASE_MUST_USE;
+void sim_next_reservation_clear(void);
+
 // Memory of the device that others hold (other processes, the context): it lowers what
 // cudaMemGetInfo calls free and what cudaMalloc can get.
 void sim_set_foreign_bytes(int device, uint64_t bytes);

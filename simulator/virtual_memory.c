@@ -15,23 +15,68 @@
 #include "simulator/race.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 // Addresses that no reservation has; and where ascending ones go on.
 static struct sim__space free_addresses;
 static uint64_t next_address;
 
+// sim_next_reservation, first in first out.
+#define QUEUE_MAX 64
+static uint64_t queue[QUEUE_MAX];
+static size_t queue_count;
+
 void sim__virtual_memory_start(void) {
     next_address = sim__state.virtual_start;
+    queue_count = 0;
     sim__space_give(&free_addresses, sim__state.virtual_start,
                     sim__state.virtual_end - sim__state.virtual_start);
 }
 
 // --- Reservations ---
 
-static bool is_free(uint64_t address, uint64_t size) {
+// Something else that lies there: a reservation, or memory at an address that was queued.
+static const struct sim__range *occupant(uint64_t address, uint64_t size) {
+    const struct sim__range *other =
+        sim__range_overlapping(&sim__state.reservations, address, size);
+    return other != NULL ? other : sim__range_overlapping(&sim__state.segments, address, size);
+}
+
+static bool in_window(uint64_t address, uint64_t size) {
     return address >= sim__state.virtual_start && address <= sim__state.virtual_end &&
-           size <= sim__state.virtual_end - address &&
-           sim__range_overlapping(&sim__state.reservations, address, size) == NULL;
+           size <= sim__state.virtual_end - address;
+}
+
+static bool is_free(uint64_t address, uint64_t size) {
+    return in_window(address, size) && occupant(address, size) == NULL;
+}
+
+// The part of a reservation that is in the window; queued ones may lie outside of it.
+static bool part_in_window(struct sim__range *range) {
+    const uint64_t end = range->start + range->size;
+    const uint64_t start =
+        range->start > sim__state.virtual_start ? range->start : sim__state.virtual_start;
+    const uint64_t limit = end < sim__state.virtual_end ? end : sim__state.virtual_end;
+    if (start >= limit)
+        return false;
+    *range = (struct sim__range){start, limit - start};
+    return true;
+}
+
+// The first queued address that is free now, those before it are used up; 0 if there is none.
+static uint64_t address_queued(uint64_t size, uint64_t alignment) {
+    uint64_t address = 0;
+    size_t used = 0;
+    while (used < queue_count && address == 0) {
+        const uint64_t wanted = queue[used++];
+        const bool is_allowed =
+            sim__state.options.numerics == SIM_NUMERICS_OFF || in_window(wanted, size);
+        if (is_allowed && wanted % alignment == 0 && occupant(wanted, size) == NULL)
+            address = wanted;
+    }
+    queue_count -= used;
+    memmove(queue, queue + used, queue_count * sizeof *queue);
+    return address;
 }
 
 // Above all before it, with a gap; 0 if that ends beyond the last address.
@@ -39,7 +84,7 @@ static uint64_t address_above(uint64_t size, uint64_t alignment) {
     uint64_t address = base_round_up(next_address, alignment);
     const struct sim__range *other;
     while (address < sim__state.virtual_end && size <= sim__state.virtual_end - address &&
-           (other = sim__range_overlapping(&sim__state.reservations, address, size)) != NULL)
+           (other = occupant(address, size)) != NULL)
         address = base_round_up(other->start + other->size + SIM__GRANULARITY, alignment);
     if (address >= sim__state.virtual_end || size > sim__state.virtual_end - address)
         return 0;
@@ -59,8 +104,8 @@ static uint64_t address_low(uint64_t size, uint64_t alignment) {
 static uint64_t address_for(uint64_t size, uint64_t alignment, uint64_t hint) {
     if (hint != 0 && hint % alignment == 0 && is_free(hint, size))
         return hint;
-    uint64_t address = 0;
-    if (sim__state.options.addresses == SIM_ADDRESSES_ASCENDING)
+    uint64_t address = hint == 0 ? address_queued(size, alignment) : 0;
+    if (address == 0 && sim__state.options.addresses == SIM_ADDRESSES_ASCENDING)
         address = address_above(size, alignment);
     if (address == 0)
         address = address_low(size, alignment);
@@ -86,7 +131,9 @@ static CUresult reserve_locked(CUdeviceptr *pointer, uint64_t size, uint64_t ali
     if (reservation == NULL)
         sim__host_limit("out of host memory for reservations of addresses");
     reservation->range = (struct sim__range){address, size};
-    sim__space_take(&free_addresses, address, size);
+    struct sim__range part = reservation->range;
+    if (part_in_window(&part))
+        sim__space_take(&free_addresses, part.start, part.size);
     sim__range_insert(&sim__state.reservations, &reservation->range);
     *pointer = address;
     return CUDA_SUCCESS;
@@ -94,7 +141,9 @@ static CUresult reserve_locked(CUdeviceptr *pointer, uint64_t size, uint64_t ali
 
 static void reservation_free(struct sim__reservation *reservation) {
     sim__range_remove(&sim__state.reservations, &reservation->range);
-    sim__space_give(&free_addresses, reservation->range.start, reservation->range.size);
+    struct sim__range part = reservation->range;
+    if (part_in_window(&part))
+        sim__space_give(&free_addresses, part.start, part.size);
     sim__address_budget_give(reservation->range.size);
     free(reservation);
 }
@@ -114,6 +163,34 @@ static CUresult address_free_locked(CUdeviceptr pointer, uint64_t size) {
     }
     reservation_free((struct sim__reservation *)range);
     return CUDA_SUCCESS;
+}
+
+enum base_status sim_next_reservation(uint64_t address) {
+    enum base_status status = BASE_OK;
+    base_mutex_lock(&sim__state.lock);
+    sim__start_locked();
+    if (address % SIM__GRANULARITY != 0 || address == 0 || address >= (uint64_t)1 << 56)
+        status = base_status_set(BASE_INVALID_VALUE,
+                                 "address 0x%llx: want a multiple of 2 MiB below 2^56",
+                                 (unsigned long long)address);
+    else if (sim__state.options.numerics == SIM_NUMERICS_ON && !in_window(address, 0))
+        status = base_status_set(BASE_INVALID_VALUE,
+                                 "address 0x%llx: with numerics on want one in [0x%llx, 0x%llx)",
+                                 (unsigned long long)address,
+                                 (unsigned long long)sim__state.virtual_start,
+                                 (unsigned long long)sim__state.virtual_end);
+    else if (queue_count == QUEUE_MAX)
+        status = base_status_set(BASE_LIMIT, "more than %d reservations are queued", QUEUE_MAX);
+    else
+        queue[queue_count++] = address;
+    base_mutex_unlock(&sim__state.lock);
+    return status;
+}
+
+void sim_next_reservation_clear(void) {
+    base_mutex_lock(&sim__state.lock);
+    queue_count = 0;
+    base_mutex_unlock(&sim__state.lock);
 }
 
 // --- Mappings ---

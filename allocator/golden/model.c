@@ -17,7 +17,7 @@
 static size_t get_free_block(struct model *model, size_t rounded, unsigned stream, bool small) {
     if (model__collects_garbage(model)) model->free_block_calls[small]++;
     const struct model_filter filter = {.small = small, .stream = stream, .size_min = rounded};
-    const size_t index = model__first_match(model, &filter);
+    const size_t index = model__candidate(model, &filter);
     if (index == MODEL_NONE) return MODEL_NONE;
     const struct model_settings *settings = &model->settings;
     const size_t size = model->blocks[index].size, limit = settings->max_split_size;
@@ -30,7 +30,7 @@ static size_t get_free_block(struct model *model, size_t rounded, unsigned strea
 
 static bool should_split(const struct model *model, size_t index, size_t rounded) {
     const size_t remaining = model->blocks[index].size - rounded;
-    if (model->blocks[index].small) return remaining >= MIN_BLOCK;
+    if (model->blocks[index].small || model__expands(model)) return remaining >= MIN_BLOCK;
     return rounded < model->settings.max_split_size && remaining > SMALL_LIMIT;
 }
 
@@ -46,15 +46,18 @@ static uint64_t hand_out(struct model *model, size_t index, size_t rounded, size
                                           .size = rounded,
                                           .stream = tail->stream,
                                           .segment = tail->segment,
+                                          .expandable = tail->expandable,
                                           .small = small};
         tail->address += rounded;
         tail->size -= rounded;
         tail->gc_base = model->free_block_calls[small];
-        model__family_change(stats->inactive_split, small, was_split ? 0 : 1);
-        model__family_change(stats->inactive_split_bytes, small,
-                             was_split ? -(int64_t)rounded : (int64_t)tail->size);
+        if (!front.expandable) {
+            model__family_change(stats->inactive_split, small, was_split ? 0 : 1);
+            model__family_change(stats->inactive_split_bytes, small,
+                                 was_split ? -(int64_t)rounded : (int64_t)tail->size);
+        }
         model__block_insert(model, index, &front);
-    } else if (was_split) {
+    } else if (was_split && !model->blocks[index].expandable) {
         model__family_change(stats->inactive_split, small, -1);
         model__family_change(stats->inactive_split_bytes, small,
                              -(int64_t)model->blocks[index].size);
@@ -178,6 +181,12 @@ void model_set_out_of_memory_observer(struct allocator *allocator,
         observer == NULL ? (struct cca_out_of_memory_observer){0} : *observer;
 }
 
+void model_set_warning_observer(struct allocator *allocator,
+                                const struct cca_warning_observer *observer) {
+    model_of(allocator)->warnings =
+        observer == NULL ? (struct cca_warning_observer){0} : *observer;
+}
+
 struct model_device *model_device(struct allocator *allocator) {
     return &model_of(allocator)->device;
 }
@@ -186,6 +195,7 @@ static void model_destroy(struct allocator *allocator) {
     struct model *model = model_of(allocator);
     free(model->blocks);
     free(model->pending);
+    free(model->ranges);
     free(model);
 }
 

@@ -11,7 +11,7 @@
 // Modelled: rounding, both pools, best fit, split and merge, oversize rules, fraction and garbage
 // collection, the release ladder, record_stream and events, every statistic, trace entries (through
 // the observer), snapshot, out of memory with PyTorch's text, settings changed at run time. Not
-// modelled: expandable segments, private pools, captures, several devices.
+// modelled: private pools, captures, several devices.
 //
 // A stream's handle is its number, 0 to MODEL_STREAM_MAX - 1. Not thread-safe.
 #ifndef TIDEMARK_ALLOCATOR_GOLDEN_MODEL_H
@@ -24,6 +24,16 @@
 #define MODEL_UNLIMITED         SIZE_MAX
 #define MODEL_CONFIG_LENGTH_MAX 4095
 
+#define MODEL_CLASS_NAME 64
+struct model_reserve {
+    double amount; // 0: not set
+    bool in_gib;   // else a part of the device
+};
+struct model_reserve_class {
+    char name[MODEL_CLASS_NAME];
+    struct model_reserve reserve;
+};
+
 struct model_settings {
     size_t max_split_size;         // MODEL_UNLIMITED if not set
     size_t max_non_split_rounding; // 0: as the large segment
@@ -34,6 +44,10 @@ struct model_settings {
     unsigned minor;       // the rules of PyTorch 2.minor
     bool ties_by_address; // PyTorch up to 2.11; later by age of the segment
     bool releases_lock;   // only said: it decides nothing in one thread
+    bool expandable;
+    struct model_reserve reserve;
+    struct model_reserve_class reserve_classes[16];
+    size_t reserve_class_count;
     char last[MODEL_CONFIG_LENGTH_MAX + 1]; // the text given last
 };
 
@@ -51,6 +65,18 @@ double model_memory_fraction(struct allocator *allocator);
 void model_round_size(struct allocator *allocator, size_t size, size_t *rounded, size_t *segment);
 void model_set_out_of_memory_observer(struct allocator *allocator,
                                       const struct cca_out_of_memory_observer *observer);
+
+// The bytes that settings reserve for a class ("": none); 0 if they say nothing. *own: by an entry of
+// the class.
+uint64_t model_reserve(const struct model_settings *settings, const char *class, uint64_t total,
+                       bool *own);
+void model_set_warning_observer(struct allocator *allocator,
+                                const struct cca_warning_observer *observer);
+void model_set_stream_class(struct allocator *allocator, unsigned stream, const char *name);
+void model_set_class_default(struct allocator *allocator, const char *name, double fraction);
+enum base_status model_expandable_segments(struct allocator *allocator,
+                                           struct cca_expandable_segment **segments,
+                                           size_t *count) BASE_MUST_USE;
 
 // The device below, to arrange what no request can and to read its counts.
 struct model_device *model_device(struct allocator *allocator);

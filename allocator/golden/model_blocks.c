@@ -61,7 +61,7 @@ size_t model__block_find(const struct model *model, uint64_t address) {
 }
 
 static bool is_free(const struct model_block *block) {
-    return !block->allocated && block->event_count == 0;
+    return !block->allocated && block->event_count == 0 && !block->unmapped;
 }
 bool model__is_split(const struct model *model, size_t index) {
     const struct model_block *block = &model->blocks[index];
@@ -74,6 +74,7 @@ bool model__matches(const struct model *model, size_t index, const struct model_
     if (!is_free(block) || block->small != filter->small) return false;
     if (!filter->any_stream && block->stream != filter->stream) return false;
     if (block->size < filter->size_min) return false;
+    if (filter->plain && block->expandable) return false;
     if ((double)(model->free_block_calls[block->small] - block->gc_base) < filter->age_min)
         return false;
     return !filter->whole_segment || !model__is_split(model, index);
@@ -97,6 +98,17 @@ size_t model__first_match(const struct model *model, const struct model_filter *
     return best;
 }
 
+size_t model__next_match(const struct model *model, const struct model_filter *filter,
+                         size_t index) {
+    size_t best = MODEL_NONE;
+    for (size_t other = 0; other < model->block_count; other++)
+        if (model__matches(model, other, filter) &&
+            precedes(model, &model->blocks[index], &model->blocks[other]) &&
+            (best == MODEL_NONE || precedes(model, &model->blocks[other], &model->blocks[best])))
+            best = other;
+    return best;
+}
+
 size_t model__last_match(const struct model *model, const struct model_filter *filter) {
     size_t best = MODEL_NONE;
     for (size_t index = 0; index < model->block_count; index++)
@@ -110,7 +122,7 @@ size_t model__last_match(const struct model *model, const struct model_filter *f
 // Completed frees, and events that hold them up.
 
 // Takes the neighbour at OTHER into the block at INDEX if it is free; returns the bytes it brought.
-static size_t merge(struct model *model, size_t index, size_t other) {
+size_t model__merge(struct model *model, size_t index, size_t other) {
     const struct model_block neighbour = model->blocks[other];
     if (!is_free(&neighbour) || neighbour.segment != model->blocks[index].segment) return 0;
     if (neighbour.address < model->blocks[index].address)
@@ -126,11 +138,11 @@ void model__free_block(struct model *model, size_t index) {
 
     int64_t split_count = 0, split_bytes = 0;
     if (index > 0) {
-        const size_t taken = merge(model, index, index - 1);
+        const size_t taken = model__merge(model, index, index - 1);
         if (taken > 0) index--, split_count--, split_bytes -= (int64_t)taken;
     }
     if (index + 1 < model->block_count) {
-        const size_t taken = merge(model, index, index + 1);
+        const size_t taken = model__merge(model, index, index + 1);
         if (taken > 0) split_count--, split_bytes -= (int64_t)taken;
     }
     struct model_block *block = &model->blocks[index];
@@ -138,8 +150,10 @@ void model__free_block(struct model *model, size_t index) {
     if (model__is_split(model, index)) split_count++, split_bytes += (int64_t)block->size;
 
     struct allocator_stats *stats = &model->stats;
-    model__family_change(stats->inactive_split, freed.small, split_count);
-    model__family_change(stats->inactive_split_bytes, freed.small, split_bytes);
+    if (!freed.expandable) {
+        model__family_change(stats->inactive_split, freed.small, split_count);
+        model__family_change(stats->inactive_split_bytes, freed.small, split_bytes);
+    }
     model__family_change(stats->active, freed.small, -1);
     model__family_change(stats->active_bytes, freed.small, -(int64_t)freed.size);
     model__family_change(stats->requested_bytes, freed.small, -(int64_t)freed.requested_size);

@@ -72,6 +72,8 @@ static unsigned first_minor_of(const char *key) {
     if (strcmp(key, "max_non_split_rounding_mb") == 0) return 6;
     if (strcmp(key, "per_process_memory_fraction") == 0) return 9;
     if (strcmp(key, "large_segment_size_mb") == 0) return 11;
+    if (strcmp(key, "expandable_segments") == 0) return 1;
+    if (strncmp(key, "expandable_segments_reserve", 27) == 0) return 14;
     return 0;
 }
 
@@ -135,6 +137,38 @@ static enum base_status parse_divisions(const char *value, unsigned minor,
     return BASE_OK;
 }
 
+// Well-formed: "0.5" or "40G".
+static enum base_status parse_reserve(const char *value, struct model_reserve *reserve) {
+    char unit = '\0';
+    if (sscanf(value, "%lf%c", &reserve->amount, &unit) < 1 || reserve->amount <= 0)
+        return invalid("malformed reserve");
+    reserve->in_gib = unit != '\0';
+    return BASE_OK;
+}
+
+// [NAME:VALUE,...]
+static enum base_status parse_reserve_classes(const char *value, struct model_settings *settings) {
+    settings->reserve_class_count = 0;
+    for (const char *text = value + 1; *text != '\0' && *text != ']';) {
+        char name[MODEL_CLASS_NAME], amount[32];
+        int used = 0;
+        if (sscanf(text, "%63[^:]:%31[^],]%n", name, amount, &used) != 2 ||
+            settings->reserve_class_count == 16)
+            return invalid("malformed list of reserves");
+        struct model_reserve_class *class = NULL;
+        for (size_t index = 0; index < settings->reserve_class_count; index++)
+            if (strcmp(settings->reserve_classes[index].name, name) == 0)
+                class = &settings->reserve_classes[index];
+        if (class == NULL) class = &settings->reserve_classes[settings->reserve_class_count++];
+        snprintf(class->name, sizeof class->name, "%s", name);
+        const enum base_status status = parse_reserve(amount, &class->reserve);
+        if (status != BASE_OK) return status;
+        text += used;
+        if (*text == ',') text++;
+    }
+    return BASE_OK;
+}
+
 // Keys are applied in this order, whatever the order of the string.
 enum turn { TURN_VERSION, TURN_FIRST, TURN_GENERIC, TURN_CUDA, TURN_COUNT };
 
@@ -142,6 +176,7 @@ static enum turn turn_of(const char *key) {
     if (strcmp(key, "large_segment_size_mb") == 0) return TURN_FIRST;
     if (strcmp(key, "per_process_memory_fraction") == 0) return TURN_CUDA;
     if (strcmp(key, "release_lock_on_cudamalloc") == 0) return TURN_CUDA;
+    if (strncmp(key, "expandable_segments_reserve", 27) == 0) return TURN_CUDA;
     return strcmp(key, "x_torch") == 0 ? TURN_VERSION : TURN_GENERIC;
 }
 
@@ -165,6 +200,14 @@ static enum base_status apply_pair(struct model_settings *settings, const char *
         settings->releases_lock = strcmp(value, "True") == 0;
         return BASE_OK;
     }
+    if (strcmp(key, "expandable_segments") == 0) {
+        settings->expandable = strcmp(value, "True") == 0;
+        return BASE_OK;
+    }
+    if (strcmp(key, "expandable_segments_reserve") == 0)
+        return parse_reserve(value, &settings->reserve);
+    if (strcmp(key, "expandable_segments_reserve_by_class") == 0)
+        return parse_reserve_classes(value, settings);
     return base_status_set(BASE_UNSUPPORTED, "%s is not modelled", key);
 }
 
@@ -199,6 +242,10 @@ enum base_status model__settings_apply(struct model_settings *settings, const ch
     settings->minor = before.minor;
     settings->ties_by_address = before.ties_by_address;
     settings->releases_lock = before.releases_lock;
+    settings->expandable = before.expandable;
+    settings->reserve = before.reserve;
+    memcpy(settings->reserve_classes, before.reserve_classes, sizeof before.reserve_classes);
+    settings->reserve_class_count = before.reserve_class_count;
     snprintf(settings->last, sizeof settings->last, "%s", config);
 
     char key[KEY_LENGTH_MAX], value[VALUE_LENGTH_MAX];

@@ -21,6 +21,26 @@ uint64_t model_device_free_bytes(const struct model_device *device) {
     return taken >= device->capacity_bytes ? 0 : device->capacity_bytes - taken;
 }
 
+static uint64_t take_address(struct model_device *device, uint64_t size) {
+    if (device->queued_count > 0) {
+        const uint64_t address = device->queued[0];
+        device->queued_count--;
+        for (size_t index = 0; index < device->queued_count; index++)
+            device->queued[index] = device->queued[index + 1];
+        return address;
+    }
+    const uint64_t address = device->next_address;
+    device->next_address += size + MODEL_PAGE_BYTES;
+    return address;
+}
+
+void model_device_queue_addresses(struct model_device *device, const uint64_t *addresses,
+                                  size_t count) {
+    BASE_CHECK_LE(count, sizeof device->queued / sizeof device->queued[0]);
+    device->queued_count = count;
+    for (size_t index = 0; index < count; index++) device->queued[index] = addresses[index];
+}
+
 int model_device_malloc(struct model_device *device, uint64_t size, uint64_t *address) {
     int code = 0;
     if (device->fault_countdown > 0 && --device->fault_countdown == 0) code = device->fault_code;
@@ -33,8 +53,7 @@ int model_device_malloc(struct model_device *device, uint64_t size, uint64_t *ad
     }
     device->malloc_count++;
     device->used_bytes += bytes;
-    *address = device->next_address;
-    device->next_address += bytes + MODEL_PAGE_BYTES;
+    *address = take_address(device, bytes);
     return 0;
 }
 
@@ -43,6 +62,47 @@ void model_device_free(struct model_device *device, uint64_t size) {
         model_device_complete(device, stream);
     device->free_count++;
     device->used_bytes -= base_round_up(size, MODEL_PAGE_BYTES);
+}
+
+uint64_t model_device_reserve(struct model_device *device, uint64_t size) {
+    device->reserve_count++;
+    return take_address(device, size);
+}
+
+void model_device_address_free(struct model_device *device) { device->address_free_count++; }
+
+int model_device_create(struct model_device *device, uint64_t size) {
+    int code = 0;
+    if (device->create_fault_countdown > 0 && --device->create_fault_countdown == 0)
+        code = device->create_fault_code;
+    if (code == 0 && size > model_device_free_bytes(device)) code = OUT_OF_MEMORY_CODE;
+    if (code != 0) {
+        device->create_failed_count++;
+        return code;
+    }
+    device->create_count++;
+    device->used_bytes += size;
+    return 0;
+}
+
+void model_device_release(struct model_device *device, uint64_t size) {
+    device->release_count++;
+    device->used_bytes -= size;
+}
+
+void model_device_map(struct model_device *device, uint64_t page_count) {
+    device->map_count += page_count;
+    device->set_access_count++;
+}
+
+void model_device_unmap(struct model_device *device, unsigned stream, uint64_t page_count,
+                        uint64_t page_size) {
+    device->stream_synchronize_count++;
+    model_device_complete(device, stream);
+    for (uint64_t page = 0; page < page_count; page++) {
+        device->unmap_count++;
+        model_device_release(device, page_size);
+    }
 }
 
 struct model_event model_device_event_record(struct model_device *device, unsigned stream) {

@@ -9,6 +9,7 @@
 #define TIDEMARK_ALLOCATOR_GOLDEN_MODEL_DEVICE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define MODEL_STREAM_MAX 8
@@ -33,8 +34,18 @@ struct model_device {
     uint64_t fault_countdown;
     int fault_code;
 
+    // The same for creations of virtual memory's pages.
+    uint64_t create_fault_countdown;
+    int create_fault_code;
+
+    // Where the next segments and ranges go, first in first out, before next_address does it.
+    uint64_t queued[8];
+    size_t queued_count;
+
     // Calls made so far.
     uint64_t malloc_count, malloc_failed_count, free_count;
+    uint64_t reserve_count, address_free_count, create_count, create_failed_count, release_count;
+    uint64_t map_count, unmap_count, set_access_count, stream_synchronize_count;
     uint64_t event_record_count, event_query_count, event_synchronize_count, event_create_count;
 };
 
@@ -51,6 +62,21 @@ uint64_t model_device_free_bytes(const struct model_device *device);
 // Returns 0 and an address, or a CUDA error code (2: out of memory).
 int model_device_malloc(struct model_device *device, uint64_t size, uint64_t *address);
 void model_device_free(struct model_device *device, uint64_t size);
+
+// In place of what was queued before.
+void model_device_queue_addresses(struct model_device *device, const uint64_t *addresses,
+                                  size_t count);
+
+// Virtual memory: ranges of addresses, and pages that count as memory from their creation on.
+uint64_t model_device_reserve(struct model_device *device, uint64_t size);
+void model_device_address_free(struct model_device *device);
+int model_device_create(struct model_device *device, uint64_t size); // 0 or an error code
+void model_device_release(struct model_device *device, uint64_t size);
+// One mapping a page, and access to all of them at once.
+void model_device_map(struct model_device *device, uint64_t page_count);
+// Waits for the stream, then one call a page, and the page's release.
+void model_device_unmap(struct model_device *device, unsigned stream, uint64_t page_count,
+                        uint64_t page_size);
 
 struct model_event model_device_event_record(struct model_device *device, unsigned stream);
 bool model_device_event_query(struct model_device *device, struct model_event event);

@@ -13,10 +13,27 @@ struct model_block {
     unsigned stream;
     unsigned segment; // number, in order of cudaMalloc
     bool small;
+    bool expandable; // of a range that memory is mapped into
+    bool unmapped;   // addresses without memory
     bool allocated;
     unsigned event_count; // not zero: freed, waiting for events
     unsigned stream_uses; // bit S: stream S was recorded
     uint64_t gc_base;
+};
+
+// The addresses of an expandable segment.
+struct model_range {
+    unsigned segment;
+    uint64_t address;
+    size_t size, page;
+};
+
+// What is known of a reserve class besides the settings.
+#define MODEL_CLASS_MAX 64
+struct model_class {
+    char name[MODEL_CLASS_NAME];
+    double fraction; // the program's default, of the device; 0: none
+    bool warned;
 };
 
 struct model_pending {
@@ -35,6 +52,12 @@ struct model {
     struct model_pending *pending; // in order of record
     size_t pending_count, pending_capacity;
     unsigned segment_count; // made so far
+    struct model_range *ranges;
+    size_t range_count;
+    struct model_class classes[MODEL_CLASS_MAX];
+    size_t class_count;
+    char stream_classes[MODEL_STREAM_MAX][MODEL_CLASS_NAME];
+    uint64_t exceeded_reserve; // of the request under way, which no range can hold; 0
 
     uint64_t total_allocated; // bytes in segments
     bool limited;             // a fraction is set
@@ -44,6 +67,7 @@ struct model {
 
     struct allocator_observer observer;
     struct cca_out_of_memory_observer out_of_memory_observer;
+    struct cca_warning_observer warnings;
 };
 
 static inline struct model *model_of(struct allocator *allocator) {
@@ -58,6 +82,7 @@ struct model_filter {
     size_t size_min;
     double age_min;     // turns of the pool since the block became free
     bool whole_segment; // not split
+    bool plain;         // not expandable
 };
 
 #define MODEL_NONE SIZE_MAX // no block
@@ -74,6 +99,9 @@ bool model__is_split(const struct model *model, size_t index);
 bool model__matches(const struct model *model, size_t index, const struct model_filter *filter);
 size_t model__first_match(const struct model *model, const struct model_filter *filter);
 size_t model__last_match(const struct model *model, const struct model_filter *filter);
+size_t model__next_match(const struct model *model, const struct model_filter *filter,
+                         size_t index); // the first one after the one at INDEX
+size_t model__merge(struct model *model, size_t index, size_t other);
 void model__free_block(struct model *model, size_t index);
 void model__insert_events(struct model *model, size_t index);
 void model__process_events(struct model *model);
@@ -84,6 +112,15 @@ bool model__collects_garbage(const struct model *model);
 void model__release_cached_blocks(struct model *model);
 enum base_status model__grow(struct model *model, size_t rounded, unsigned stream, bool small,
                              size_t *index) BASE_MUST_USE;
+
+size_t model__segment_insert(struct model *model, const struct model_block *block);
+
+// model_expandable.c
+bool model__expands(const struct model *model);
+size_t model__candidate(const struct model *model, const struct model_filter *filter);
+enum base_status model__expandable_allocate(struct model *model, size_t rounded, unsigned stream,
+                                            bool small, size_t *index) BASE_MUST_USE;
+void model__release_expandable(struct model *model, bool small);
 
 // model_config.c: applies CONFIG to the settings; on an error what was applied before it stays.
 void model__settings_init(struct model_settings *settings);

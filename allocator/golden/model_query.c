@@ -39,11 +39,12 @@ static cudaStream_t stream_handle(unsigned stream) { return (cudaStream_t)(uintp
 void model__event(struct model *model, enum allocator_action action,
                   const struct model_block *block, size_t size) {
     if (model->observer.event == NULL) return;
-    const bool of_segment = action == ALLOCATOR_SEGMENT_ALLOC || action == ALLOCATOR_SEGMENT_FREE;
+    const bool of_block = action == ALLOCATOR_ALLOC || action == ALLOCATOR_FREE_REQUESTED ||
+                          action == ALLOCATOR_FREE_COMPLETED;
     const struct allocator_event event = {.action = action,
                                           .address = (void *)(uintptr_t)block->address,
                                           .size = size,
-                                          .block_size = of_segment ? 0 : block->size,
+                                          .block_size = of_block ? block->size : 0,
                                           .stream = stream_handle(block->stream)};
     model->observer.event(model->observer.context, &event);
 }
@@ -62,10 +63,40 @@ static void format_size(uint64_t size, char text[BASE_SIZE_TEXT]) {
         snprintf(text, BASE_SIZE_TEXT, "%.2f GiB", (double)size / (double)BASE_GIB);
 }
 
+#define ADVICE_LENGTH_MAX 1024
+
+static const char *format_advice(const struct cca_out_of_memory *numbers,
+                                 char text[ADVICE_LENGTH_MAX]) {
+    char reserve[BASE_SIZE_TEXT], request[BASE_SIZE_TEXT];
+    format_size(numbers->exceeded_reserve, reserve);
+    format_size(numbers->rounded, request);
+    if (!numbers->expandable)
+        return "If reserved but unallocated memory is large try setting "
+               "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See "
+               "documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/"
+               "cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)";
+    if (numbers->exceeded_reserve > 0)
+        snprintf(text, ADVICE_LENGTH_MAX,
+                 "This allocation exceeds the expandable-segment reserve of %s for this stream, "
+                 "and a single allocation cannot span expandable segments. Raise "
+                 "PYTORCH_CUDA_ALLOC_CONF expandable_segments_reserve or "
+                 "expandable_segments_reserve_by_class (or unset it) so that a segment is at least "
+                 "%s.",
+                 reserve, request);
+    else
+        snprintf(text, ADVICE_LENGTH_MAX,
+                 "expandable_segments is enabled. If instead the process is running out of virtual "
+                 "address space (VSZ), expandable segments may be over-reserving VA (each segment "
+                 "reserves ~9/8 of device memory, times the number of streams); reduce it via "
+                 "PYTORCH_CUDA_ALLOC_CONF expandable_segments_reserve / "
+                 "expandable_segments_reserve_by_class.");
+    return text;
+}
+
 static enum base_status out_of_memory_status(const struct cca_out_of_memory *numbers) {
     char tried[BASE_SIZE_TEXT], total[BASE_SIZE_TEXT], free_text[BASE_SIZE_TEXT],
         allowed[BASE_SIZE_TEXT];
-    char allocated[BASE_SIZE_TEXT], unallocated[BASE_SIZE_TEXT];
+    char allocated[BASE_SIZE_TEXT], unallocated[BASE_SIZE_TEXT], advice[ADVICE_LENGTH_MAX];
     format_size(numbers->tried, tried);
     format_size(numbers->total, total);
     format_size(numbers->free, free_text);
@@ -76,14 +107,10 @@ static enum base_status out_of_memory_status(const struct cca_out_of_memory *num
                            "CUDA out of memory. Tried to allocate %s. GPU 0 has a total capacity "
                            "of %s of which %s is free. %s%sOf the "
                            "allocated memory %s is allocated by PyTorch, and %s is reserved by "
-                           "PyTorch but unallocated. If reserved but "
-                           "unallocated memory is large try setting "
-                           "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid "
-                           "fragmentation.  See documentation for Memory Management  "
-                           "(https://docs.pytorch.org/docs/stable/notes/"
-                           "cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)",
+                           "PyTorch but unallocated. %s",
                            tried, total, free_text, numbers->limited ? allowed : "",
-                           numbers->limited ? " allowed; " : "", allocated, unallocated);
+                           numbers->limited ? " allowed; " : "", allocated, unallocated,
+                           format_advice(numbers, advice));
 }
 
 enum base_status model__out_of_memory(struct model *model, size_t rounded, size_t segment_size,
@@ -96,7 +123,10 @@ enum base_status model__out_of_memory(struct model *model, size_t rounded, size_
                                               .limited = model->limited,
                                               .allowed = model->allowed,
                                               .allocated = allocated,
-                                              .unallocated = reserved - allocated};
+                                              .unallocated = reserved - allocated,
+                                              .expandable = model__expands(model),
+                                              .exceeded_reserve = model->exceeded_reserve,
+                                              .rounded = rounded};
     model->stats.num_ooms++;
     if (model->observer.event != NULL) {
         const struct allocator_event event = {.action = ALLOCATOR_OOM,
@@ -160,6 +190,7 @@ static void snapshot_add(struct allocator_snapshot *snapshot, const struct model
             (struct allocator_snapshot_segment){.address = (void *)(uintptr_t)block->address,
                                                 .stream = stream_handle(block->stream),
                                                 .is_large = !block->small,
+                                                .is_expandable = block->expandable,
                                                 .registration = block->segment,
                                                 .block_first = snapshot->block_count};
     }
@@ -189,7 +220,9 @@ static enum base_status model_snapshot(struct allocator *allocator,
     size_t active = 0;
     for (size_t index = 0; index < model->block_count; index++) {
         const struct model_block *block = &model->blocks[index];
-        snapshot_add(snapshot, block, index == 0 || block[-1].segment != block->segment);
+        if (block->unmapped) continue;
+        snapshot_add(snapshot, block,
+                     index == 0 || block[-1].segment != block->segment || block[-1].unmapped);
         if (block->allocated || block->event_count > 0) active += block->size;
     }
     if (model->observer.event != NULL) {
@@ -208,6 +241,11 @@ static enum base_status model_base_allocation(struct allocator *allocator, const
             wanted = &model->blocks[index];
     if (wanted == NULL)
         return base_status_set(BASE_INVALID_POINTER, "invalid device pointer: %p", pointer);
+    if (wanted->expandable)
+        return base_status_set(BASE_INVALID_VALUE,
+                               "%p is in an expandable segment, which has no base allocation that "
+                               "another process could open; set expandable_segments:False for it",
+                               pointer);
     *size = 0;
     for (size_t index = 0; index < model->block_count; index++) {
         if (model->blocks[index].segment != wanted->segment) continue;
@@ -224,7 +262,8 @@ static enum base_status model_largest_block(struct allocator *allocator, int dev
     *size = model_device_free_bytes(&model->device);
     for (size_t index = 0; index < model->block_count; index++) {
         const struct model_block *block = &model->blocks[index];
-        if (!block->allocated && block->event_count == 0 && block->size > *size)
+        if (!block->allocated && block->event_count == 0 && !block->unmapped &&
+            block->size > *size)
             *size = block->size;
     }
     return BASE_OK;

@@ -18,9 +18,10 @@ void model__release_cached_blocks(struct model *model) {
     model__synchronize_and_free_events(model);
     for (int small = 0; small <= 1; small++) {
         const struct model_filter filter = {
-            .small = small != 0, .any_stream = true, .whole_segment = true};
+            .small = small != 0, .any_stream = true, .whole_segment = true, .plain = true};
         for (size_t index; (index = model__first_match(model, &filter)) != MODEL_NONE;)
             release_block(model, index);
+        model__release_expandable(model, small != 0);
     }
 }
 
@@ -34,7 +35,7 @@ static bool release_available_cached_blocks(struct model *model, size_t rounded,
     if (limit == MODEL_UNLIMITED) return false;
     const size_t wanted = rounded < limit ? limit : rounded;
     struct model_filter filter = {
-        .small = small, .stream = stream, .size_min = wanted, .whole_segment = true};
+        .small = small, .stream = stream, .size_min = wanted, .whole_segment = true, .plain = true};
     const size_t single = model__first_match(model, &filter);
     if (single != MODEL_NONE) {
         release_block(model, single);
@@ -58,7 +59,7 @@ static void collect_garbage(struct model *model) {
     const uint64_t threshold = (uint64_t)(model->settings.gc_threshold * (double)model->allowed);
     if (model->total_allocated <= threshold) return;
     const uint64_t target = model->total_allocated - threshold;
-    struct model_filter filter = {.any_stream = true, .whole_segment = true};
+    struct model_filter filter = {.any_stream = true, .whole_segment = true, .plain = true};
     for (uint64_t reclaimed = 0; reclaimed < target;) {
         double total_age = 0;
         size_t count = 0;
@@ -84,7 +85,7 @@ static enum base_status device_error(size_t size, int code) {
     return base_status_set(BASE_CUDA, "cudaMalloc of %zu bytes failed: cudaError %d", size, code);
 }
 
-static size_t segment_insert(struct model *model, const struct model_block *block) {
+size_t model__segment_insert(struct model *model, const struct model_block *block) {
     size_t index = 0;
     while (index < model->block_count && model->blocks[index].address < block->address) index++;
     model__block_insert(model, index, block);
@@ -93,11 +94,13 @@ static size_t segment_insert(struct model *model, const struct model_block *bloc
 
 // Takes a segment from the device and says where its one block is. BASE_OUT_OF_MEMORY without a
 // sentence.
-static enum base_status alloc_block(struct model *model, size_t segment_size, unsigned stream,
-                                    bool small, bool is_retry, size_t *index) {
+static enum base_status alloc_block(struct model *model, size_t rounded, size_t segment_size,
+                                    unsigned stream, bool small, bool is_retry, size_t *index) {
     if (is_retry) model->stats.num_alloc_retries++;
     if (model->limited && model->total_allocated + segment_size > model->allowed)
         return BASE_OUT_OF_MEMORY;
+    if (model__expands(model))
+        return model__expandable_allocate(model, rounded, stream, small, index);
     uint64_t address = 0;
     const int code = model_device_malloc(&model->device, segment_size, &address);
     if (code == cudaErrorMemoryAllocation) return BASE_OUT_OF_MEMORY;
@@ -108,7 +111,7 @@ static enum base_status alloc_block(struct model *model, size_t segment_size, un
                                       .stream = stream,
                                       .segment = model->segment_count++,
                                       .small = small};
-    *index = segment_insert(model, &block);
+    *index = model__segment_insert(model, &block);
     model->total_allocated += segment_size;
     model->stats.num_device_alloc++;
     model__family_change(model->stats.segment, small, 1);
@@ -123,14 +126,15 @@ static enum base_status alloc_block(struct model *model, size_t segment_size, un
 enum base_status model__grow(struct model *model, size_t rounded, unsigned stream, bool small,
                              size_t *index) {
     const size_t segment_size = model__segment_size(&model->settings, rounded);
+    model->exceeded_reserve = 0;
     if (model__collects_garbage(model)) collect_garbage(model);
-    enum base_status status = alloc_block(model, segment_size, stream, small, false, index);
+    enum base_status status = alloc_block(model, rounded, segment_size, stream, small, false, index);
     if (status == BASE_OUT_OF_MEMORY &&
         release_available_cached_blocks(model, rounded, stream, small))
-        status = alloc_block(model, segment_size, stream, small, false, index);
+        status = alloc_block(model, rounded, segment_size, stream, small, false, index);
     if (status == BASE_OUT_OF_MEMORY) {
         model__release_cached_blocks(model);
-        status = alloc_block(model, segment_size, stream, small, true, index);
+        status = alloc_block(model, rounded, segment_size, stream, small, true, index);
     }
     if (status == BASE_OUT_OF_MEMORY)
         return model__out_of_memory(model, rounded, segment_size, stream);

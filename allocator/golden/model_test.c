@@ -11,6 +11,7 @@
 static const char *const logs[] = {GOLDEN_LOGS};
 static const char *const stream_logs[] = {GOLDEN_STREAM_LOGS};
 static const char *const table_logs[] = {GOLDEN_TABLE_LOGS};
+static const char *const expandable_logs[] = {GOLDEN_EXPANDABLE_LOGS};
 static const char *const sound_logs[] = {GOLDEN_SOUND_LOGS};
 
 static void model_agrees_with_every_line_recorded_from_pytorch(void) {
@@ -29,6 +30,12 @@ static void model_agrees_on_sizes_under_settings(void) {
                       GOLDEN_TABLE_LOG_COUNT, GOLDEN_TABLE_LINE_COUNT);
 }
 
+static void model_agrees_on_expandable_segments(void) {
+    golden_logs_check(&golden_subject_model, expandable_logs,
+                      sizeof expandable_logs / sizeof expandable_logs[0],
+                      GOLDEN_EXPANDABLE_LOG_COUNT, GOLDEN_EXPANDABLE_LINE_COUNT);
+}
+
 static void model_is_sound_where_pytorch_is_not(void) {
     golden_logs_check(&golden_subject_model, sound_logs, sizeof sound_logs / sizeof sound_logs[0],
                       GOLDEN_SOUND_LOG_COUNT, GOLDEN_SOUND_LINE_COUNT);
@@ -36,8 +43,8 @@ static void model_is_sound_where_pytorch_is_not(void) {
 
 static void model_refuses_a_key_it_does_not_model_by_name(void) {
     struct allocator *model;
-    BASE_CHECK_EQ(model_create("expandable_segments:True", BASE_GIB, &model), BASE_UNSUPPORTED);
-    BASE_CHECK(strstr(base_status_message(), "expandable_segments") != NULL);
+    BASE_CHECK_EQ(model_create("backend:native", BASE_GIB, &model), BASE_UNSUPPORTED);
+    BASE_CHECK(strstr(base_status_message(), "backend") != NULL);
 }
 
 static void model_refuses_bad_pointers(void) {
@@ -56,6 +63,7 @@ int main(void) {
     model_agrees_with_every_line_recorded_from_pytorch();
     model_agrees_on_record_stream_and_device_faults();
     model_agrees_on_sizes_under_settings();
+    model_agrees_on_expandable_segments();
     model_is_sound_where_pytorch_is_not();
     model_refuses_a_key_it_does_not_model_by_name();
     model_refuses_bad_pointers();

@@ -31,6 +31,12 @@ static void caching_allocator_answers_as_the_model_with_events(uint64_t seed) {
                                    program_count, operation_count, GOLDEN_SCRIPT_EVENTS, stdout));
 }
 
+static void caching_allocator_answers_as_the_model_with_expandable_segments(uint64_t seed) {
+    BASE_CHECK(golden_random_check(&golden_subject_model, &golden_subject_caching, seed,
+                                   program_count, operation_count,
+                                   GOLDEN_SCRIPT_EVENTS | GOLDEN_SCRIPT_EXPANDABLE, stdout));
+}
+
 int main(int argc, char **argv) {
     struct base_common common = BASE_COMMON_DEFAULTS;
     base_options_parse(&program, argc, argv, &common);
@@ -39,4 +45,5 @@ int main(int argc, char **argv) {
     fflush(stdout);
     caching_allocator_answers_as_the_model(common.seed);
     caching_allocator_answers_as_the_model_with_events(common.seed);
+    caching_allocator_answers_as_the_model_with_expandable_segments(common.seed);
 }

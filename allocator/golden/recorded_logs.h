@@ -37,8 +37,8 @@
 #define GOLDEN_CONFIG_LOGS       "table-config"
 
 // Expandable segments, alone and with every other key; settings that change while memory is in use.
-#define GOLDEN_EXPANDABLE_LOG_COUNT  32
-#define GOLDEN_EXPANDABLE_LINE_COUNT 43088
+#define GOLDEN_EXPANDABLE_LOG_COUNT  33
+#define GOLDEN_EXPANDABLE_LINE_COUNT 43261
 #define GOLDEN_EXPANDABLE_LOGS                                                                     \
     "exp-auto", "exp-big", "exp-div4-multi", "exp-div4-tight", "exp-frac", "exp-gc70-frac",        \
         "exp-gc70-frac2", "exp-large32-multi", "exp-large32-tight", "exp-multi", "exp-multitight", \
@@ -47,7 +47,7 @@
         "exp-split64-tight", "exp-tight", "rule-expandable-basic", "rule-expandable-candidate",    \
         "rule-expandable-class", "rule-expandable-fraction", "rule-expandable-oom",                \
         "rule-expandable-pending", "rule-expandable-reserve", "rule-expandable-small",             \
-        "rule-expandable-split", "rule-expandable-unmap", "moving-settings"
+        "rule-expandable-split", "rule-expandable-unmap", "rule-setter-live", "moving-settings"
 
 // Not recorded but written: what is right where PyTorch 2.15 is wrong.
 #define GOLDEN_SOUND_LOG_COUNT  2

@@ -28,6 +28,7 @@ struct plan {
     unsigned free_order; // 0 oldest, 1 newest, 2 any, 3 changing
     bool is_scattered;   // segments do not ascend
     bool is_oversize;    // sizes around max_split_size, on a device that holds few of them
+    bool is_expandable;  // segments are, mostly
     bool changes_fraction, changes_settings, changes_foreign, has_faults, has_empty_cache;
     double record_share;
 
@@ -93,6 +94,30 @@ static void append_divisions(struct plan *plan, struct text *text) {
     append(text, ">:%d]", 1 << below(plan, 5));
 }
 
+static void append_amount(struct plan *plan, struct text *text) {
+    if (chance(plan, 0.5))
+        append(text, "0.%" PRIu64, 5 + below(plan, 90));
+    else
+        append(text, "%gG", (double)(1 + below(plan, 64)) / 16);
+}
+
+static void append_expandable(struct plan *plan, struct text *text, bool is_run_time) {
+    if (is_run_time ? chance(plan, 0.3) : plan->is_expandable)
+        append(text, "%sexpandable_segments:%s", separator(text),
+               is_run_time && chance(plan, 0.5) ? "False" : "True");
+    if (chance(plan, 0.2)) {
+        append(text, "%sexpandable_segments_reserve:", separator(text));
+        append_amount(plan, text);
+    }
+    if (chance(plan, 0.2)) {
+        append(text, "%sexpandable_segments_reserve_by_class:[a:", separator(text));
+        append_amount(plan, text);
+        append(text, ",b:");
+        append_amount(plan, text);
+        append(text, "]");
+    }
+}
+
 // A valid configuration, mostly; RUN_TIME ones may be refused, which must leave the same settings
 // behind.
 static struct text make_config(struct plan *plan, bool is_run_time) {
@@ -103,6 +128,9 @@ static struct text make_config(struct plan *plan, bool is_run_time) {
     if (version < 15) append(&text, "x_torch:2.%" PRIu64, version);
     if (chance(plan, 0.25) && version >= 11) {
         plan->large_segment_mb = 11 + below(plan, 54);
+        // The driver maps whole granules of 2 MiB only.
+        if (plan->flags & GOLDEN_SCRIPT_EXPANDABLE)
+            plan->large_segment_mb += plan->large_segment_mb % 2;
         append(&text, "%slarge_segment_size_mb:%" PRIu64, separator(&text), plan->large_segment_mb);
     }
     const uint64_t minimum = plan->large_segment_mb + (version < 11 ? 1 : 0);
@@ -115,6 +143,8 @@ static struct text make_config(struct plan *plan, bool is_run_time) {
         append(&text, "%sgarbage_collection_threshold:0.%" PRIu64, separator(&text),
                1 + below(plan, 9));
     if (chance(plan, 0.4)) append_divisions(plan, &text);
+    if ((plan->flags & GOLDEN_SCRIPT_EXPANDABLE) && version >= 14)
+        append_expandable(plan, &text, is_run_time);
     if (chance(plan, 0.2))
         append(&text, "%srelease_lock_on_cudamalloc:%s", separator(&text),
                chance(plan, 0.5) ? "True" : "False");
@@ -187,6 +217,21 @@ static void add_free(struct plan *plan) {
             (plan->live_count - index) * sizeof *plan->live);
 }
 
+static void add_expandable_change(struct plan *plan) {
+    static const char *const names[] = {"", "a", "b", "c", "d"};
+    switch (below(plan, 4)) {
+    case 0: add(plan, "empty_cache"); break;
+    case 1:
+        if (plan->has_faults) add(plan, "fault create %" PRIu64 " 2", 1 + below(plan, 12));
+        break;
+    case 2:
+        add(plan, "class_default %s 0.%" PRIu64, names[1 + below(plan, 4)], 10 + below(plan, 80));
+        break;
+    default:
+        add(plan, "class %" PRIu64 " %s", below(plan, plan->stream_count), names[below(plan, 5)]);
+    }
+}
+
 static void add_change(struct plan *plan) {
     switch (below(plan, 6)) {
     case 0:
@@ -213,6 +258,8 @@ static void add_change(struct plan *plan) {
 }
 
 static void add_query(struct plan *plan) {
+    if ((plan->flags & GOLDEN_SCRIPT_EXPANDABLE) && chance(plan, 0.3))
+        add(plan, chance(plan, 0.5) ? "va" : "segment_sizes");
     switch (below(plan, 5)) {
     case 0: add(plan, "layout"); break;
     case 1: add(plan, "largest"); break;
@@ -237,6 +284,7 @@ static void add_step(struct plan *plan, size_t step) {
     if (step % 50 == 0) add(plan, "trace");
     if (step % 40 == 0) add(plan, "stat");
     if (chance(plan, 0.02)) add_change(plan);
+    if ((plan->flags & GOLDEN_SCRIPT_EXPANDABLE) && chance(plan, 0.01)) add_expandable_change(plan);
     if (chance(plan, 0.01)) add_query(plan);
     const bool has_events = (plan->flags & GOLDEN_SCRIPT_EVENTS) != 0;
     if (has_events && chance(plan, plan->record_share)) add_record(plan);
@@ -278,6 +326,7 @@ static void plan_init(struct plan *plan) {
     plan_sizes(plan);
     plan->free_order = (unsigned)below(plan, 4);
     plan->is_scattered = chance(plan, 0.5);
+    plan->is_expandable = (plan->flags & GOLDEN_SCRIPT_EXPANDABLE) && chance(plan, 0.8);
     plan->changes_fraction = chance(plan, 0.5);
     plan->changes_settings = chance(plan, 0.5);
     plan->changes_foreign = chance(plan, 0.2);

@@ -19,7 +19,8 @@
 #include <stdio.h>
 
 enum {
-    GOLDEN_SCRIPT_EVENTS = 1 << 0, // record_stream, and completions of streams
+    GOLDEN_SCRIPT_EVENTS = 1 << 0,     // record_stream, and completions of streams
+    GOLDEN_SCRIPT_EXPANDABLE = 1 << 1, // expandable segments, their reserves and classes
 };
 
 struct golden_script {

@@ -4,6 +4,7 @@
 
 #include "allocator/golden/session_internal.h"
 #include "base/check.h"
+#include "base/size.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ void *golden__array_grow(void *items, size_t count, size_t *capacity, size_t ite
     return items;
 }
 
-static void add_segment(struct golden_session *session, uint64_t address) {
+static void add_segment(struct golden_session *session, uint64_t address, size_t size) {
     session->segments = golden__array_grow(session->segments, session->segment_count,
                                            &session->segment_capacity, sizeof *session->segments);
     size_t place = session->segment_count;
@@ -30,7 +31,8 @@ static void add_segment(struct golden_session *session, uint64_t address) {
         session->segments[place] = session->segments[place - 1];
     session->segments[place] =
         (struct golden_segment){.address = address, .number = session->segment_count++};
-    session->address_is_queued = false;
+    const uint64_t behind = base_round_up(address + size, 2 * BASE_MIB) + 2 * BASE_MIB;
+    if (behind > session->next_address) session->next_address = behind;
 }
 
 static void on_event(void *context, const struct allocator_event *event) {
@@ -39,12 +41,14 @@ static void on_event(void *context, const struct allocator_event *event) {
     if (event->action == ALLOCATOR_EMPTY_CACHE) return;
     if (event->action == ALLOCATOR_SEGMENT_RESERVE || event->action == ALLOCATOR_SEGMENT_UNRESERVE) {
         const bool is_new = event->action == ALLOCATOR_SEGMENT_RESERVE;
-        if (is_new) add_segment(session, (uintptr_t)event->address);
+        if (is_new) add_segment(session, (uintptr_t)event->address, event->size);
+        session->has_ranges = true;
         session->range_count += is_new ? 1 : (size_t)-1;
         session->range_bytes += is_new ? event->size : (size_t)-event->size;
         return;
     }
-    if (event->action == ALLOCATOR_SEGMENT_ALLOC) add_segment(session, (uintptr_t)event->address);
+    if (event->action == ALLOCATOR_SEGMENT_ALLOC)
+        add_segment(session, (uintptr_t)event->address, event->size);
     if (event->action == ALLOCATOR_ALLOC) session->block_size = event->block_size;
     session->trace = golden__array_grow(session->trace, session->trace_count,
                                         &session->trace_capacity, sizeof *session->trace);
@@ -127,6 +131,7 @@ enum base_status golden_session_create(const struct golden_subject *subject, con
     struct golden_session *created = calloc(1, sizeof *created);
     if (created == NULL) return base_status_set(BASE_HOST_MEMORY, "no memory for a session");
     created->subject = subject;
+    created->capacity = capacity;
     enum base_status status = subject->open(config, capacity, &created->allocator);
     if (status != BASE_OK) {
         free(created);

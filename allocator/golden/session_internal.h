@@ -30,7 +30,9 @@ struct golden_session {
     struct golden_segment *segments; // every one ever made, by address; none comes again
     size_t segment_count, segment_capacity;
     size_t range_count, range_bytes; // of addresses that expandable segments reserve now
-    bool is_scattered, address_is_queued; // the next segment's address is chosen, and was told
+    bool has_ranges; // there are, or were
+    uint64_t capacity, next_address; // of the device; behind everything so far
+    bool is_scattered; // addresses do not ascend
 
     struct allocator_event *trace; // since the last `trace`
     size_t trace_count, trace_capacity;

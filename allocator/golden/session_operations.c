@@ -1,6 +1,7 @@
 // The operations of a decision log, one function each, and the table that names them.
 #include "allocator/golden/log.h"
 #include "allocator/golden/session_internal.h"
+#include "base/size.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -145,10 +146,19 @@ static enum base_status perform_scatter(struct golden_request *request) {
     return print_status(request, BASE_OK);
 }
 
-static void queue_address(struct golden_session *session) {
-    if (!session->is_scattered || session->address_is_queued) return;
-    session->subject->queue_address(session->allocator, scattered_address(session->segment_count));
-    session->address_is_queued = true;
+// How many segments one operation makes at most: each rung of the ladder may reserve a range.
+#define ADDRESSES_QUEUED 4
+
+// cudaMalloc and reserved ranges ascend together, as on the device of the recordings.
+static void queue_addresses(struct golden_session *session) {
+    uint64_t addresses[ADDRESSES_QUEUED];
+    if (!session->is_scattered && !session->has_ranges) return;
+    const uint64_t stride = base_round_up(2 * session->capacity, BASE_GIB);
+    for (size_t index = 0; index < ADDRESSES_QUEUED; index++)
+        addresses[index] = session->is_scattered
+                               ? scattered_address(session->segment_count + index)
+                               : session->next_address + index * stride;
+    session->subject->queue_addresses(session->allocator, addresses, ADDRESSES_QUEUED);
 }
 
 static enum base_status perform_alloc(struct golden_request *request) {
@@ -164,7 +174,7 @@ static enum base_status perform_alloc(struct golden_request *request) {
     void *pointer = NULL;
     session->block_size = 0;
     session->out_of_memory_seen = false;
-    queue_address(session);
+    queue_addresses(session);
     status = allocator_malloc(session->allocator, 0, size, session->streams[stream], &pointer);
     if (status != BASE_OK) return print_status(request, status);
     *held = (struct golden_held){.pointer = pointer, .held = true};

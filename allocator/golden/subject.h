@@ -69,7 +69,8 @@ struct golden_subject {
                      unsigned stream); // all work recorded on it so far is done
     void (*complete_at_once)(
         struct allocator *allocator); // from here on events complete when recorded
-    void (*queue_address)(struct allocator *allocator, uint64_t address); // of the next segment
+    // Of the next segments and ranges, in order, in place of what was queued before.
+    void (*queue_addresses)(struct allocator *allocator, const uint64_t *addresses, size_t count);
     void (*set_foreign_bytes)(struct allocator *allocator, uint64_t bytes);
     void (*fail_malloc)(struct allocator *allocator, uint64_t n,
                         int code); // the N-th next cudaMalloc

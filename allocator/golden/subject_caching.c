@@ -105,9 +105,15 @@ static void caching_complete_at_once(struct allocator *allocator) {
         sim_stream_hold(streams[number], false);
 }
 
-static void caching_queue_address(struct allocator *allocator, uint64_t address) {
+static void caching_queue_addresses(struct allocator *allocator, const uint64_t *addresses,
+                                    size_t count) {
     (void)allocator;
-    BASE_CHECK_EQ(sim_next_address(0, address), BASE_OK);
+    sim_next_address_clear(0);
+    sim_next_reservation_clear();
+    for (size_t index = 0; index < count; index++) {
+        BASE_CHECK_EQ(sim_next_address(0, addresses[index]), BASE_OK);
+        BASE_CHECK_EQ(sim_next_reservation(addresses[index]), BASE_OK);
+    }
 }
 
 static void caching_set_foreign_bytes(struct allocator *allocator, uint64_t bytes) {
@@ -176,7 +182,7 @@ const struct golden_subject golden_subject_caching = {
     .stream = caching_stream,
     .complete = caching_complete,
     .complete_at_once = caching_complete_at_once,
-    .queue_address = caching_queue_address,
+    .queue_addresses = caching_queue_addresses,
     .set_foreign_bytes = caching_set_foreign_bytes,
     .fail_malloc = caching_fail_malloc,
     .fail_create = caching_fail_create,

@@ -1,6 +1,7 @@
 // The naive model as a subject.
 #include "allocator/golden/model.h"
 #include "allocator/golden/subject.h"
+#include "base/size.h"
 
 #include <stdio.h>
 
@@ -20,9 +21,14 @@ static enum base_status model_all_settings(struct allocator *allocator,
                                          .gc = modelled->gc_threshold,
                                          .fraction = modelled->start_fraction,
                                          .unlock = modelled->releases_lock,
+                                         .expandable = modelled->expandable,
                                          .threads = 1,
                                          .round = SIZE_MAX,
                                          .cached = SIZE_MAX};
+    static const char *const classes[3] = {"", "a", "b"};
+    for (int index = 0; index < 3; index++)
+        settings->reserve[index].bytes = model_reserve(modelled, classes[index], 80 * BASE_GIB,
+                                                       &settings->reserve[index].own);
     for (int entry = 0; entry < MODEL_DIVISION_COUNT; entry++)
         settings->divisions[entry] = modelled->divisions[entry];
     snprintf(settings->last, sizeof settings->last, "%s", modelled->last);
@@ -40,9 +46,8 @@ static enum base_status model_read_settings(const char *config,
 
 static void model_observe_warnings(struct allocator *allocator,
                                    const struct cca_warning_observer *observer) {
-    (void)allocator;
-    (void)observer;
-} // it has none
+    model_set_warning_observer(allocator, observer);
+}
 
 static enum base_status model_set_fraction(struct allocator *allocator, double fraction) {
     return model_set_memory_fraction(allocator, fraction);
@@ -77,8 +82,9 @@ static void model_complete_at_once(struct allocator *allocator) {
     model_device(allocator)->completes_at_once = true;
 }
 
-static void model_queue_address(struct allocator *allocator, uint64_t address) {
-    model_device(allocator)->next_address = address;
+static void model_queue_addresses(struct allocator *allocator, const uint64_t *addresses,
+                                  size_t count) {
+    model_device_queue_addresses(model_device(allocator), addresses, count);
 }
 
 static void model_set_foreign_bytes(struct allocator *allocator, uint64_t bytes) {
@@ -90,11 +96,37 @@ static void model_fail_malloc(struct allocator *allocator, uint64_t n, int code)
     model_device(allocator)->fault_code = code;
 }
 
+static void model_fail_create(struct allocator *allocator, uint64_t n, int code) {
+    model_device(allocator)->create_fault_countdown = n;
+    model_device(allocator)->create_fault_code = code;
+}
+
+static enum base_status model_stream_class(struct allocator *allocator, cudaStream_t stream,
+                                           const char *name) {
+    model_set_stream_class(allocator, (unsigned)(uintptr_t)stream, name);
+    return BASE_OK;
+}
+
+static enum base_status model_class_default(struct allocator *allocator, const char *name,
+                                            double fraction) {
+    model_set_class_default(allocator, name, fraction);
+    return BASE_OK;
+}
+
 static void model_counts(struct allocator *allocator, struct golden_counts *counts) {
     const struct model_device *device = model_device(allocator);
     *counts = (struct golden_counts){.malloc = device->malloc_count,
                                      .malloc_failed = device->malloc_failed_count,
                                      .free = device->free_count,
+                                     .address_reserve = device->reserve_count,
+                                     .address_free = device->address_free_count,
+                                     .create = device->create_count,
+                                     .create_failed = device->create_failed_count,
+                                     .release = device->release_count,
+                                     .map = device->map_count,
+                                     .unmap = device->unmap_count,
+                                     .set_access = device->set_access_count,
+                                     .stream_synchronize = device->stream_synchronize_count,
                                      .event_record = device->event_record_count,
                                      .event_synchronize = device->event_synchronize_count,
                                      .event_query = device->event_query_count,
@@ -120,8 +152,13 @@ const struct golden_subject golden_subject_model = {.name = "model",
                                                     .stream = model_stream,
                                                     .complete = model_complete,
                                                     .complete_at_once = model_complete_at_once,
-                                                    .queue_address = model_queue_address,
+                                                    .queue_addresses = model_queue_addresses,
                                                     .set_foreign_bytes = model_set_foreign_bytes,
                                                     .fail_malloc = model_fail_malloc,
+                                                    .fail_create = model_fail_create,
+                                                    .set_stream_class = model_stream_class,
+                                                    .set_class_default = model_class_default,
+                                                    .expandable_segments =
+                                                        model_expandable_segments,
                                                     .counts = model_counts,
                                                     .check = model_check};
