@@ -171,7 +171,7 @@ extern struct sim__state sim__state;
 // How many contexts a thread can have pushed.
 #define SIM__CONTEXT_STACK 32
 // How many callers of a call are kept in checked mode and while races are looked for.
-#define SIM__CALLERS 5
+#define SIM__CALLERS 8
 
 // What belongs to a host thread. It starts anew when the devices do.
 struct sim__thread {
