@@ -4,6 +4,7 @@
 #include "simulator/call.h"
 #include "simulator/race_access.h"
 #include "simulator/race_block.h"
+#include "simulator/race_given.h"
 #include "simulator/race_life.h"
 #include "simulator/race_plan.h"
 #include "simulator/race_thread.h"
@@ -143,6 +144,7 @@ enum base_status sim__race_start(const struct sim_race_options *options) {
         return status;
     sim__race_log_reset();
     sim__order_check_begin();
+    sim__given_begin(options->blocks_only);
     sim__race_threads_begin();
     sim__race_on = true;
     if (sim__state.ready) {

@@ -6,6 +6,7 @@
 #include "base/address_map.h"
 #include "simulator/call.h"
 #include "simulator/capture.h"
+#include "simulator/race_given.h"
 #include "simulator/race_node.h"
 #include "simulator/stream.h"
 
@@ -76,6 +77,8 @@ void sim__block_release(uint64_t number) {
         record_free(record);
 }
 
+// --- Taking and giving back ---
+
 static struct sim__block_record *record_make(uint64_t start, uint64_t size) {
     struct sim__block_record *record = idle;
     if (record != NULL)
@@ -86,6 +89,7 @@ static struct sim__block_record *record_make(uint64_t start, uint64_t size) {
         .range = {start, size}, .number = ++number_last, .is_held = true, .is_indexed = true};
     if (base_address_map_set(&records, record->number, (uint64_t)(uintptr_t)record) != BASE_OK)
         sim__host_limit("out of host memory for the race checker");
+    sim__given_forget(start, size);
     struct sim__range *other;
     while ((other = sim__range_overlapping(&held, start, size)) != NULL)
         index_remove((struct sim__block_record *)other);
@@ -100,6 +104,7 @@ void sim__blocks_clear(void) {
             record_free((struct sim__block_record *)(uintptr_t)records.entries[i].value);
     base_address_map_deinit(&records);
     sim__range_index_deinit(&held);
+    sim__given_clear();
     while (idle != NULL) {
         struct sim__block_record *next = idle_next(idle);
         free(idle);
@@ -113,6 +118,8 @@ void sim__block_resolve(struct sim__race_access *access, uint64_t block) {
     access->record = block != 0 ? sim__block_record_find(block)
                                 : sim__block_record_of(&access->rows);
     access->block = access->record != NULL ? access->record->number : block;
+    if (access->block == 0)
+        access->block = sim__given_block(&access->rows);
 }
 
 static void given_access(const struct sim__race_step *step,
@@ -253,6 +260,7 @@ void sim_block_give(uint64_t block) {
         sim__call_note(SIM__CALL_OTHER);
         record->is_held = false;
         index_remove(record);
+        sim__given_set(&record->range, record->number);
         sim__race_log_give(block);
         if (record->use_count > 0)
             uses_end(record, sim__race_origin_act(SIM__RACE_GIVE, record->range.size));

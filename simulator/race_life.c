@@ -7,6 +7,7 @@
 #include "simulator/race_life.h"
 
 #include "simulator/memory.h"
+#include "simulator/race_given.h"
 #include "simulator/race_node.h"
 
 #include <stdlib.h>
@@ -75,6 +76,7 @@ static void life_die(struct sim__life *life, const struct sim__race_step *step) 
     life->died = step->key;
     sim__race_node_retain(step->key.node);
     sim__undefined_clear(&life->undefined);
+    sim__given_forget(life->range.start, life->range.size);
     dead_link(life);
     if (dead_count > DEAD_MAX) {
         sim__shadow_forget(first_dead->range.start, first_dead->range.size);
@@ -125,6 +127,7 @@ void sim__life_forget(uint64_t start, uint64_t size) {
             life_free(life);
     }
     sim__shadow_forget(start, size);
+    sim__given_forget(start, size);
 }
 
 void sim__life_begin(const struct sim__race_step *step, uint64_t start, uint64_t size,

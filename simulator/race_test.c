@@ -509,6 +509,35 @@ static void copies_mean_the_block_that_holds_the_bytes(void) {
     end();
 }
 
+// To those who ask for it: pointers alone tell that memory was given back.
+static void memory_that_was_given_back_is_nobodys(void) {
+    begin();
+    char *p = written_memory(SIZE), *q = written_memory(SIZE);
+    sim_race_stop();
+    BASE_CHECK_EQ(sim_race_start(&(struct sim_race_options){.quiet = true, .blocks_only = true}),
+                  BASE_OK);
+    writes("no block yet", s, p, SIZE);
+    const uint64_t block = sim_block_take(p, 1024, s, "block");
+    writes("in the block", s, p, 1024);
+    sim_race_label("give");
+    sim_block_give(block);
+    reads("beside it", s, p + 1024, 64);
+    writes("given back", s, p + 1000, 100);
+    const struct sim_race_report *report = expect(SIM_RACE_USE_AFTER_FREE, "give", "given back");
+    BASE_CHECK_EQ(report->block, block);
+    sim_block_take(p + 512, 256, s, "again");
+    writes("in the later block", s, p + 512, 256);
+    sim_race_label("copy");
+    must(cudaMemcpyAsync(q, p + 768, 16, cudaMemcpyDefault, s)); // above it
+    expect(SIM_RACE_USE_AFTER_FREE, "give", "copy");
+    must(cudaStreamSynchronize(s));
+    sim_race_label("free");
+    must(cudaFree(p));
+    writes("freed", s, p, 8); // and not only given back
+    expect(SIM_RACE_USE_AFTER_FREE, "free", "freed");
+    end();
+}
+
 // Whether a block that holds the bytes at a launch may: it must be of the node's own capture.
 static void replays_meet_blocks_of_other_captures(void) {
     cudaGraph_t graphs[2];
@@ -625,6 +654,7 @@ int main(void) {
         threads_hand_over_what_they_did,
         the_later_of_two_blocks_holds_the_bytes,
         copies_mean_the_block_that_holds_the_bytes,
+        memory_that_was_given_back_is_nobodys,
         replays_meet_blocks_of_other_captures,
         a_reset_forgets_memory_and_keeps_reports,
         checking_begins_anew,

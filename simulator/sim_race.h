@@ -63,6 +63,10 @@ struct sim_race_options {
     // child writes none.
     const char *report_path;
     uint32_t report_count_max; // kept in memory; more are counted; 0: 1000
+    // Memory of a block that was given back is nobody's until it is taken again: whoever names it
+    // without a block is reported too (use-after-free). Not for programs that also use the memory
+    // themselves, without blocks.
+    bool blocks_only;
 };
 
 // Checks from now on, through sim_configure and sim_reset, which forget the memory's state but not
