@@ -14,6 +14,7 @@
 struct page {
     CUmemGenericAllocationHandle handle;
     bool mapped;
+    bool has_handle; // not given back yet; what is mapped lives on without
 };
 
 struct cca__expandable {
@@ -152,6 +153,13 @@ static enum base_status reserve_addresses(struct cca__device *device,
     const struct driver *const calls = &device->driver->calls;
     CUdeviceptr address = 0;
     const CUresult error = calls->address_reserve(&address, segment->reserved_bytes, 0, 0, 0);
+    if (error == CUDA_ERROR_OUT_OF_MEMORY)
+        return base_status_set(BASE_CUDA,
+                               "CUDA driver error: no %zu bytes of addresses for an expandable "
+                               "segment on device %d are left (cuMemAddressReserve); lower "
+                               "expandable_segments_reserve or "
+                               "expandable_segments_reserve_by_class",
+                               segment->reserved_bytes, device->ordinal);
     if (error != CUDA_SUCCESS)
         return driver_failed(calls, error, "cuMemAddressReserve", device, 0,
                              segment->reserved_bytes);
@@ -208,7 +216,8 @@ void cca__expandable_destroy(struct cca__device *device, struct cca__expandable 
         for (size_t page = 0; page < segment->page_count; ++page) {
             if (!segment->pages[page].mapped) continue;
             (void)calls->unmap(address_of(segment, page), segment->page_bytes);
-            (void)calls->release(segment->pages[page].handle);
+            if (segment->pages[page].has_handle)
+                (void)calls->release(segment->pages[page].handle);
         }
         (void)calls->address_free(segment->address, segment->reserved_bytes);
         cca__device_scope_end(&scope);
@@ -238,8 +247,8 @@ static void warn_of_no_memory(struct cca__device *device, size_t page_bytes) {
     // A device that cannot even be asked must not hide the failure itself.
     if (cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess) (void)cudaGetLastError();
     cca__warn(&device->owner->warnings,
-              "expandable_segments: memory mapping failed with OOM on device %d while trying to map "
-              "%zu bytes (free: %zu, total: %zu).",
+              "expandable_segments: memory mapping failed with OOM on device %d while trying to "
+              "map %zu bytes (free: %zu, total: %zu).",
               device->ordinal, page_bytes, free_bytes, total_bytes);
 }
 
@@ -304,7 +313,8 @@ static enum base_status add_pages(struct cca__device *device, const struct drive
         status =
             let_all(device, calls, address_of(segment, first), count * segment->page_bytes);
     if (status == BASE_OK) {
-        for (size_t page = first; page < first + count; ++page) segment->pages[page].mapped = true;
+        for (size_t page = first; page < first + count; ++page)
+            segment->pages[page].mapped = segment->pages[page].has_handle = true;
         return BASE_OK;
     }
     // What led here is reported, not what fails on the way back.
@@ -344,14 +354,20 @@ static void trim(struct cca__expandable *segment) {
 static enum base_status remove_page(struct cca__device *device, const struct driver *calls,
                                     struct cca__expandable *segment, size_t page) {
     const uint64_t address = address_of(segment, page);
-    CUresult error = calls->unmap(address, segment->page_bytes);
+    struct page *const place = &segment->pages[page];
+    // The handle first: while the mapping is there nothing is lost if a call fails, and the page
+    // can be removed later.
+    if (place->has_handle) {
+        const CUresult error = calls->release(place->handle);
+        if (error != CUDA_SUCCESS)
+            return driver_failed(calls, error, "cuMemRelease", device, address,
+                                 segment->page_bytes);
+        place->has_handle = false;
+    }
+    const CUresult error = calls->unmap(address, segment->page_bytes);
     if (error != CUDA_SUCCESS)
         return driver_failed(calls, error, "cuMemUnmap", device, address, segment->page_bytes);
-    // From here on the page is gone, whatever becomes of its memory.
-    segment->pages[page].mapped = false;
-    error = calls->release(segment->pages[page].handle);
-    if (error != CUDA_SUCCESS)
-        return driver_failed(calls, error, "cuMemRelease", device, address, segment->page_bytes);
+    place->mapped = false;
     return BASE_OK;
 }
 
@@ -368,9 +384,9 @@ enum base_status cca__expandable_unmap(struct cca__device *device, cudaStream_t 
     // Work that uses the pages may still be under way: a free says only what comes after it.
     const cudaError_t error = cudaStreamSynchronize(stream);
     if (error != cudaSuccess)
-        status = cca__cuda_failed(error, "cudaStreamSynchronize before %zu bytes are unmapped on "
-                                         "device %d",
-                                  size, device->ordinal);
+        status = cca__cuda_failed(
+            error, "cudaStreamSynchronize before %zu bytes are unmapped on device %d", size,
+            device->ordinal);
     for (size_t page = first; page < first + count && status == BASE_OK; ++page) {
         status = remove_page(device, &device->driver->calls, segment, page);
         if (!segment->pages[page].mapped) *unmapped += segment->page_bytes;

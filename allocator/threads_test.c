@@ -131,23 +131,22 @@ static void run(struct allocator *allocator, struct worker workers[2], bool with
                   stats.active_bytes[ALLOCATOR_STAT_LARGE_POOL].peak);
 }
 
-static void threads_on_their_own_streams(bool with_disturbance) {
-    struct allocator *const allocator = testing_create("", 64 * BASE_GIB);
+static void threads_on_their_own_streams(const char *config, bool with_disturbance) {
+    struct allocator *const allocator = testing_create(config, 64 * BASE_GIB);
     struct worker workers[2] = {{.stream = testing_stream()}, {.stream = testing_stream()}};
     run(allocator, workers, with_disturbance);
     allocator_destroy(allocator);
 }
 
-static void threads_on_one_stream(bool with_disturbance) {
-    struct allocator *const allocator =
-        testing_create("release_lock_on_cudamalloc:True", 64 * BASE_GIB);
+static void threads_on_one_stream(const char *config, bool with_disturbance) {
+    struct allocator *const allocator = testing_create(config, 64 * BASE_GIB);
     struct worker workers[2] = {{.stream = NULL}, {.stream = NULL}};
     run(allocator, workers, with_disturbance);
     allocator_destroy(allocator);
 }
 
-static void blocks_are_freed_by_the_other_thread(void) {
-    struct allocator *const allocator = testing_create("", 64 * BASE_GIB);
+static void blocks_are_freed_by_the_other_thread(const char *config) {
+    struct allocator *const allocator = testing_create(config, 64 * BASE_GIB);
     struct mailbox mailbox = {.mutex = BASE_MUTEX_INITIALIZER};
     cudaStream_t streams[2] = {testing_stream(), testing_stream()};
     struct worker workers[2] = {{.stream = streams[0], .user = streams[1], .mailbox = &mailbox},
@@ -184,10 +183,13 @@ static void a_peak_over_two_streams_is_exact(void) {
 int main(void) {
     printf("seed %u\n", SEED);
     a_peak_over_two_streams_is_exact();
-    threads_on_their_own_streams(false);
-    threads_on_their_own_streams(true);
-    threads_on_one_stream(false);
-    threads_on_one_stream(true);
-    blocks_are_freed_by_the_other_thread();
+    threads_on_their_own_streams("", false);
+    threads_on_their_own_streams("", true);
+    threads_on_one_stream("release_lock_on_cudamalloc:True", false);
+    threads_on_one_stream("release_lock_on_cudamalloc:True", true);
+    blocks_are_freed_by_the_other_thread("");
+    threads_on_their_own_streams("expandable_segments:True", true);
+    threads_on_one_stream("expandable_segments:True", true);
+    blocks_are_freed_by_the_other_thread("expandable_segments:True");
     return 0;
 }
