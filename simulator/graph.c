@@ -1,5 +1,5 @@
-// Graphs and their nodes: made, found by handle, copied, destroyed. What nodes do is shared and never
-// changes (struct sim__graph_work), so a copy of a graph costs its nodes and edges alone.
+// Graphs and their nodes: made, found by handle, copied, destroyed. What nodes do is shared and
+// never changes (struct sim__graph_work), so a copy of a graph costs its nodes and edges alone.
 #include "simulator/graph.h"
 
 #include "simulator/call.h"

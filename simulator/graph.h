@@ -41,7 +41,8 @@ struct sim__graph_work {
 };
 
 // OPERATION's bytes are copied; GRAPH (its number) and STREAM: for which it is captured, else 0 and
-// NULL. Its one reference is the caller's. NULL: out of memory, as for all that makes something here.
+// NULL. Its one reference is the caller's. NULL: out of memory, as for all that makes something
+// here.
 struct sim__graph_work *sim__graph_work_create(const struct sim__operation *operation, int device,
                                                uint64_t graph, const struct sim__stream *stream);
 static inline struct sim__graph_work *sim__graph_work_retain(struct sim__graph_work *work) {
@@ -246,9 +247,9 @@ cudaError_t sim__exec_plan(struct sim__exec *exec, const struct sim__graph *grap
                            struct sim__node **error_node);
 // Frees what sim__exec_plan made.
 void sim__exec_unplan(struct sim__exec *exec);
-// From now on the nodes of EXEC, or those of its child graph whose first is CHILD, do what the nodes
-// of GRAPH do, which must be like the graph that they come from. cudaErrorGraphExecUpdateFailure, and
-// *info says why; nothing has changed then.
+// From now on the nodes of EXEC, or those of its child graph whose first is CHILD, do what the
+// nodes of GRAPH do, which must be like the graph that they come from.
+// cudaErrorGraphExecUpdateFailure, and *info says why; nothing has changed then.
 cudaError_t sim__exec_update(struct sim__exec *exec, struct sim__exec_node *child,
                              const struct sim__graph *graph, cudaGraphExecUpdateResultInfo *info);
 // No launch of EXEC is pending any more.

@@ -1,6 +1,6 @@
-// A graph as a picture, in Graphviz's language: a box a node, that says what the node does and where;
-// its colour is the stream that captured it. Child graphs are frames: what comes before one leads to
-// its upper end, what comes behind it starts at the lower one.
+// A graph as a picture, in Graphviz's language: a box a node, that says what the node does and
+// where; its colour is the stream that captured it. Child graphs are frames: what comes before one
+// leads to its upper end, what comes behind it starts at the lower one.
 //
 // The text is made under the simulator's lock and written without it.
 #include "base/file.h"

@@ -274,7 +274,8 @@ static void many_nodes_are_drawn(void) {
     well_formed(0, 0);
     for (int i = 0; i < 300; ++i) {
         const size_t count = i == 0 ? 0 : i % 3 == 0 ? 2 : 1;
-        const cudaGraphNode_t dependencies[] = {nodes[i == 0 ? 0 : i - 1], nodes[i < 2 ? 0 : i - 2]};
+        const cudaGraphNode_t dependencies[] = {nodes[i == 0 ? 0 : i - 1],
+                                                nodes[i < 2 ? 0 : i - 2]};
         nodes[i] = kernel(graph, dependencies, count, "k");
         edges += (int)count;
     }

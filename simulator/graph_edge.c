@@ -1,8 +1,9 @@
-// Edges between nodes of one graph. Each stands in two lists, that of the dependent node and that of
-// the one it depends on, and knows its place in the other one, so that it can be taken out at once.
+// Edges between nodes of one graph. Each stands in two lists, that of the dependent node and that
+// of the one it depends on, and knows its place in the other one, so that it can be taken out at
+// once.
 //
-// Whether there is an edge is looked up in the shorter of the two lists. Where both are long, a table
-// of all the graph's edges answers; it is made when it is needed first.
+// Whether there is an edge is looked up in the shorter of the two lists. Where both are long, a
+// table of all the graph's edges answers; it is made when it is needed first.
 #include "simulator/graph.h"
 
 #include <stdlib.h>

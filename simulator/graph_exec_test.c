@@ -320,7 +320,8 @@ static void copies_of_an_executable_move_but_stay_of_one_kind(void) {
     BASE_CHECK_EQ(cudaGraphAddMemcpyNode(&rows, graph, NULL, 0, &two), cudaSuccess);
     const cudaGraphExec_t exec = instantiate();
     memset(pinned, 5, BYTES);
-#define SET(to, from, size) cudaGraphExecMemcpyNodeSetParams1D(exec, node, to, from, size, cudaMemcpyDefault)
+#define SET(to, from, size)                                                                        \
+    cudaGraphExecMemcpyNodeSetParams1D(exec, node, to, from, size, cudaMemcpyDefault)
     BASE_CHECK_EQ(SET(other_memory + 8, pinned, 32), cudaSuccess);
     launch(exec);
     const char *bytes = sim_device_bytes(other_memory);

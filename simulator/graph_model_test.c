@@ -1,5 +1,5 @@
-// Random graphs against a model that is a list of nodes and a list of edges: what calls change, what
-// queries tell, which graphs have a cycle, and in which order a launch runs nodes.
+// Random graphs against a model that is a list of nodes and a list of edges: what calls change,
+// what queries tell, which graphs have a cycle, and in which order a launch runs nodes.
 //
 //     graph_model_test [SEEDS [FIRST]]      default: 200 from 1
 #include "base/check.h"

@@ -22,7 +22,8 @@ cudaError_t sim__form_memcpy_1d(struct sim__node_form *form, void *destination, 
                                 size_t size, enum cudaMemcpyKind kind);
 cudaError_t sim__form_memset(struct sim__node_form *form,
                              const struct cudaMemsetParams *parameters);
-cudaError_t sim__form_host(struct sim__node_form *form, const struct cudaHostNodeParams *parameters);
+cudaError_t sim__form_host(struct sim__node_form *form,
+                           const struct cudaHostNodeParams *parameters);
 cudaError_t sim__form_kernel(struct sim__node_form *form, const struct sim_kernel *kernel);
 // TYPE: event record or event wait.
 cudaError_t sim__form_event(struct sim__node_form *form, enum cudaGraphNodeType type,

@@ -232,8 +232,8 @@ static bool lane_takes(const struct lane *lane, uint32_t last, int device) {
            (device == ANY_DEVICE || lane->device == ANY_DEVICE || lane->device == device);
 }
 
-// Each node goes on in the lane of the first of its dependencies behind which no other node went on,
-// if that lane's device is its own; else it begins one.
+// Each node goes on in the lane of the first of its dependencies behind which no other node went
+// on, if that lane's device is its own; else it begins one.
 static bool lanes(struct sim__exec *exec) {
     struct lane *found = malloc((exec->node_count + (size_t)1) * sizeof *found);
     if (found == NULL)

@@ -1,6 +1,6 @@
-// The list that an executable makes of a graph: every edge goes forward, each node is there once, and
-// lanes are chains of edges, as few as the rule gives. Against the graph itself, as the queries tell
-// it, and a naive reading of the rule.
+// The list that an executable makes of a graph: every edge goes forward, each node is there once,
+// and lanes are chains of edges, as few as the rule gives. Against the graph itself, as the queries
+// tell it, and a naive reading of the rule.
 #include "base/check.h"
 #include "base/random.h"
 #include "simulator/graph.h"

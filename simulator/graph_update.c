@@ -1,6 +1,6 @@
-// An executable takes another graph's parameters (cudaGraphExecUpdate). The two graphs must be alike,
-// and which node stands for which is found as CUDA finds it: nodes without dependents in the order
-// in which they became so, and from each node backwards to its dependencies, in their order.
+// An executable takes another graph's parameters (cudaGraphExecUpdate). The two graphs must be
+// alike, and which node stands for which is found as CUDA finds it: nodes without dependents in the
+// order in which they became so, and from each node backwards to its dependencies, in their order.
 //
 // The new graph is unfolded as for an executable of its own; so nodes are compared that stand for
 // child graphs, and edges between them, whatever the nesting. Cost O(nodes + edges).
@@ -96,7 +96,8 @@ static bool dependencies_pair(struct pairing *pairing) {
 static bool sinks_pair(struct pairing *pairing, const struct sim__exec_node *child) {
     const struct sim__exec *new = pairing->new, *old = pairing->old;
     const struct sim__exec_node *last = child == NULL ? NULL : &old->nodes[child->child_end];
-    const uint32_t *old_sinks = child == NULL ? old->sinks : old->dependencies + last->dependency_first;
+    const uint32_t *old_sinks =
+        child == NULL ? old->sinks : old->dependencies + last->dependency_first;
     uint32_t old_count = child == NULL ? old->sink_count : last->dependency_count;
     const uint32_t old_nodes = child == NULL ? old->graph_node_count : child->child_count;
     if (old_nodes == 0)

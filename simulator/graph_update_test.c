@@ -154,8 +154,8 @@ static void another_number_of_dependencies_names_the_node(void) {
     refuses(instantiate(first), second, cudaGraphExecUpdateErrorTopologyChanged, d, NULL);
 }
 
-// a and b, with ends behind a and b, and behind a: against behind p and q, and behind q. Whichever end
-// is looked at second depends on what stands for another node already.
+// a and b, with ends behind a and b, and behind a: against behind p and q, and behind q. Whichever
+// end is looked at second depends on what stands for another node already.
 static void a_dependency_that_stands_for_another_names_both(void) {
     start(1);
     const cudaGraph_t first = new_graph(), second = new_graph();

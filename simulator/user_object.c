@@ -1,5 +1,6 @@
-// User objects. Destructors are called outside the simulator's lock, by the thread whose call let go
-// of the last reference or saw the last launch end; as host functions, they may make no CUDA call.
+// User objects. Destructors are called outside the simulator's lock, by the thread whose call let
+// go of the last reference or saw the last launch end; as host functions, they may make no CUDA
+// call.
 #include "simulator/user_object.h"
 
 #include "simulator/call.h"
@@ -29,7 +30,8 @@ struct death {
     struct death *next;
 };
 
-struct sim__handle_table sim__user_objects = {.tag = OBJECT_TAG, .slot_size = sizeof(struct object)};
+struct sim__handle_table sim__user_objects = {.tag = OBJECT_TAG,
+                                              .slot_size = sizeof(struct object)};
 static struct death *deaths, **deaths_end = &deaths;
 bool sim__user_objects_dead;
 
@@ -104,7 +106,9 @@ static struct object *owned_at(const struct sim__graph_objects *objects, size_t 
                                uint64_t *references) {
     const struct base_address_entry *entry = &objects->references.entries[index];
     *references = entry->value;
-    return entry->value == BASE_ADDRESS_UNUSED ? NULL : sim__handle_find(&sim__user_objects, entry->address);
+    return entry->value == BASE_ADDRESS_UNUSED
+               ? NULL
+               : sim__handle_find(&sim__user_objects, entry->address);
 }
 
 bool sim__graph_objects_copy(const struct sim__graph_objects *objects,

@@ -1,5 +1,5 @@
-// User objects: counted objects of the program's (cudaUserObject_t) with a destructor, which graphs,
-// their copies and executables own. All functions need the simulator's lock.
+// User objects: counted objects of the program's (cudaUserObject_t) with a destructor, which
+// graphs, their copies and executables own. All functions need the simulator's lock.
 #ifndef TIDEMARK_SIMULATOR_USER_OBJECT_H
 #define TIDEMARK_SIMULATOR_USER_OBJECT_H
 

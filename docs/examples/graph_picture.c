@@ -3,9 +3,10 @@
 //     graph_picture STEP.dot
 //     dot -Tsvg STEP.dot > step.svg
 //
-// A batch is uploaded, two layers of work follow, and the first layer's result is reduced on the side
-// while the second runs. The race checker is on: so each box says which memory it touches, in which
-// block, and who submitted it; and the program ends with status 1 if anything is left unordered.
+// A batch is uploaded, two layers of work follow, and the first layer's result is reduced on the
+// side while the second runs. The race checker is on: so each box says which memory it touches, in
+// which block, and who submitted it; and the program ends with status 1 if anything is left
+// unordered.
 #define SIM_CALL_SITES
 #include "base/check.h"
 #include "simulator/sim.h"
