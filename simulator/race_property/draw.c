@@ -126,7 +126,7 @@ static void draw_next(bool graphs, bool queries) {
     const int stream = stream_choose(&drawing, NONE);
     if (stream == NONE)
         return;
-    switch (draw_below(&drawing, 40)) {
+    switch (draw_below(&drawing, 42)) {
     case 0:
     case 1: draw_idle_order(); break;
     case 2:
@@ -144,12 +144,18 @@ static void draw_next(bool graphs, bool queries) {
     case 8:
     case 9:
     case 10:
+        if (drawing.program->buffers[0].size < CELLS || draw_chance(&drawing, 0.1))
+            draw_history(&drawing); // where memory is little
+        break;
     case 11:
-    case 12: draw_memory(&drawing, stream); break;
+    case 12:
     case 13:
     case 14:
-    case 15:
+    case 15: draw_memory(&drawing, stream); break;
     case 16:
+    case 17:
+    case 18:
+    case 19:
         if (!graphs)
             break;
         if (draw_chance(&drawing, 0.2))
@@ -159,11 +165,11 @@ static void draw_next(bool graphs, bool queries) {
         for (int i = draw_below(&drawing, 5); i > 0; --i)
             draw_launch(&drawing);
         break;
-    case 17:
-    case 18:
-    case 19:
     case 20:
-    case 21: draw_launch(&drawing); break;
+    case 21:
+    case 22:
+    case 23:
+    case 24: draw_launch(&drawing); break;
     default: (void)draw_work(&drawing, stream);
     }
 }

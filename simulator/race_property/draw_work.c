@@ -371,6 +371,28 @@ void draw_side_by_side(struct drawing *drawing) {
         (void)edges_add_and_emit(drawing, &two);
 }
 
+// A write, much that is alike behind it, and one more elsewhere: it conflicts with the first, not
+// with what came between.
+void draw_history(struct drawing *drawing) {
+    const int first = stream_choose(drawing, NONE);
+    if (first == NONE || !drawing_has_room(drawing, 40))
+        return;
+    const int device = drawing->program->streams[first].device;
+    const int second = stream_choose(drawing, device);
+    const struct place_wanted wanted = {1u << ON_DEVICE | 1u << PINNED, device, false, NONE};
+    struct target target;
+    if (!target_choose(drawing, &wanted, &target))
+        return;
+    const struct span span = span_draw(drawing, &target, true);
+    const enum step_verb verb = draw_chance(drawing, 0.6) ? STEP_ATOMIC : STEP_READ;
+    struct operation operation = side_make(drawing, first, STEP_SET, &span);
+    for (int i = draw_between(drawing, 5, 8); i >= 0; --i) {
+        if (!edges_add_and_emit(drawing, &operation))
+            return;
+        operation = side_make(drawing, i > 1 ? first : second, verb, &span);
+    }
+}
+
 // --- Queries ---
 
 // Something that is in order only if all in EXTRA is complete.

@@ -158,6 +158,8 @@ void draw_reader(struct drawing *drawing, int graph, int buffer, int first);
 // Two operations in different streams that nothing need order: pieces between each other's pieces,
 // or atomics.
 void draw_side_by_side(struct drawing *drawing);
+// A long history of some bytes.
+void draw_history(struct drawing *drawing);
 // A query, and what depends on it.
 void draw_query(struct drawing *drawing);
 // A call that allocates, frees, takes or gives.
