@@ -11,7 +11,7 @@
 static enum base_status bad(const char *text, const char *word) {
     return base_status_set(BASE_INVALID_VALUE,
                            VARIABLE "=%s: \"%s\": want off, or on or fail, then any of "
-                                    ",quiet ,rules=NAME+NAME... ,report=PATH",
+                                    ",quiet ,blocks-only ,rules=NAME+NAME... ,report=PATH",
                            text, word);
 }
 
@@ -51,6 +51,8 @@ static enum base_status rules_parse(const char *text, char *names, uint32_t *rul
 static enum base_status word_parse(const char *text, char *word, struct sim_race_options *options) {
     if (strcmp(word, "quiet") == 0)
         options->quiet = true;
+    else if (strcmp(word, "blocks-only") == 0)
+        options->blocks_only = true;
     else if (strncmp(word, "rules=", 6) == 0)
         return rules_parse(text, word + 6, &options->rules);
     else if (strncmp(word, "report=", 7) == 0 && word[7] != '\0')

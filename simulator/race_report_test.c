@@ -738,7 +738,7 @@ static void the_environment_starts_the_checker(void) {
     BASE_CHECK(strstr(child.error_text, "tidemark races: 2 reported") != NULL);
     base_child_deinit(&child);
 
-    child = run_with("fail,rules=reuse+uninitialised", break_two_rules);
+    child = run_with("fail,blocks-only,rules=reuse+uninitialised", break_two_rules);
     BASE_CHECK_EQ(child.exit_code, 1);
     BASE_CHECK(strstr(child.error_text, "tidemark race 1: uninitialised") == child.error_text);
     base_child_deinit(&child);

@@ -72,8 +72,8 @@ struct sim_race_options {
 // Checks from now on, through sim_configure and sim_reset, which forget the memory's state but not
 // the reports. One that runs is stopped first. BASE_INVALID_VALUE: there is no such rule; BASE_IO:
 // the file cannot be written; nothing is checked then. For programs that do not call this:
-// TIDEMARK_SIM_RACES=on|fail[,quiet][,rules=NAME+NAME...][,report=PATH]; text that makes no sense
-// ends the program at its first CUDA call, one line, exit status 2.
+// TIDEMARK_SIM_RACES=on|fail[,quiet][,blocks-only][,rules=NAME+NAME...][,report=PATH]; text that
+// makes no sense ends the program at its first CUDA call, one line, exit status 2.
 enum base_status sim_race_start(const struct sim_race_options *options) BASE_MUST_USE;
 // Ends checking; the reports stay. What is reported only when nothing can make it right any more
 // (uninitialised) is reported now.

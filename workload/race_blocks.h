@@ -13,6 +13,9 @@
 // ends with the request of its free, not when that is completed: from then on the program has no
 // right to the memory, and the allocator must see that its last uses are ordered before the next.
 //
+// sim_race_start's blocks_only goes well with it: then the use of a freed block is reported by its
+// address alone.
+//
 // Events of the allocator's observer tell of requests and frees; record_stream is in no event, as
 // in PyTorch's own trace, so its call is seen here. Without the simulator (--config=cuda) there is
 // no such target.

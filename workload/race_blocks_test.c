@@ -47,10 +47,10 @@ static void wait_for(cudaStream_t waiter, cudaStream_t other) {
     BASE_CHECK_EQ(cudaStreamWaitEvent(waiter, event, 0), cudaSuccess);
 }
 
-static void begin(const char *schedule, bool caching) {
+static void begin_with(const struct sim_race_options *options, const char *schedule, bool caching) {
     BASE_CHECK_EQ(sim_schedule(schedule), BASE_OK);
     BASE_CHECK_EQ(sim_configure(&(struct sim_options){.capacity_bytes = 64 * BASE_MIB}), BASE_OK);
-    BASE_CHECK_EQ(sim_race_start(&(struct sim_race_options){.quiet = true}), BASE_OK);
+    BASE_CHECK_EQ(sim_race_start(options), BASE_OK);
     BASE_CHECK_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
     BASE_CHECK_EQ(cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking), cudaSuccess);
     BASE_CHECK_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
@@ -58,6 +58,10 @@ static void begin(const char *schedule, bool caching) {
                           : direct_allocator_create(&inner),
                   BASE_OK);
     BASE_CHECK_EQ(workload_race_blocks_create(inner, &allocator), BASE_OK);
+}
+
+static void begin(const char *schedule, bool caching) {
+    begin_with(&(struct sim_race_options){.quiet = true}, schedule, caching);
 }
 
 static void end(void) {
@@ -159,6 +163,20 @@ static void use_behind_the_free_is_found(void) {
     use_behind_the_free(false);
 }
 
+// By the address alone, if the program has its memory from the allocator only.
+static void use_behind_the_free_needs_no_number(void) {
+    begin_with(&(struct sim_race_options){.quiet = true, .blocks_only = true}, "lazy", true);
+    void *x = take(stream);
+    kernel(stream, "write x", x, SIM_ACCESS_WRITE);
+    give(x);
+    kernel(stream, "late", x, SIM_ACCESS_READ);
+    end();
+    BASE_CHECK_EQ(sim_race_count(SIM_RACE_RULE_COUNT), 1);
+    BASE_CHECK_EQ(sim_race_count(SIM_RACE_USE_AFTER_FREE), 1);
+    contains(sim_race_report_at(0)->text,
+             "kernel late was enqueued after the block was given back");
+}
+
 // A new owner's block begins without contents, whatever the last one left there.
 static void a_new_block_is_unwritten(void) {
     begin("eager", true);
@@ -209,6 +227,7 @@ int main(void) {
     with_record_stream_it_is_silent();
     record_stream_is_seen();
     use_behind_the_free_is_found();
+    use_behind_the_free_needs_no_number();
     a_new_block_is_unwritten();
     everything_else_is_passed_on();
     return 0;
