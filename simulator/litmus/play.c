@@ -181,6 +181,10 @@ static void collect(const struct litmus_player *player, struct litmus_result *re
         const void *bytes = player->addresses[i];
         if (current->buffers[i].memory == LITMUS_MEMORY_DEVICE)
             bytes = sim_device_bytes(bytes);
+        if (bytes == NULL) {
+            result->live[i] = false; // the simulator lost it: no outcome that names it matches
+            continue;
+        }
         memcpy(result->contents[i], bytes, (size_t)current->buffers[i].size);
     }
 }
