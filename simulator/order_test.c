@@ -31,7 +31,7 @@ static struct {
 } streams[LIVE_STREAMS];
 static cudaEvent_t events[EVENTS];
 static uint64_t expected_count;
-static char labels[MODEL_OPERATIONS][8];
+static char labels[MODEL_OPERATIONS][12];
 static unsigned char expected[MODEL_OPERATIONS][MODEL_OPERATIONS / 8];
 static bool wrote[MODEL_OPERATIONS]; // a byte of its own
 

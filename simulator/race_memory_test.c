@@ -30,7 +30,7 @@ static cudaEvent_t events[EVENTS];
 // Of each operation, by byte.
 static unsigned char reads[MODEL_OPERATIONS][BYTES], writes[MODEL_OPERATIONS][BYTES],
     updates[MODEL_OPERATIONS][BYTES];
-static char labels[MODEL_OPERATIONS][8];
+static char labels[MODEL_OPERATIONS][12];
 static unsigned char expected[MODEL_OPERATIONS][MODEL_OPERATIONS]; // 1: read-write, 2: write-write
 
 static void must(cudaError_t error) { BASE_CHECK_EQ(error, cudaSuccess); }
