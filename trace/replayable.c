@@ -8,9 +8,7 @@
 // What a device's part of a trace holds.
 struct survey {
     size_t event_count, alloc_count, segment_count;
-    size_t map_count; // segment_map and segment_unmap
     size_t requested_count, completed_count;
-    size_t expandable_count; // segments
     uint16_t pool;           // the first that is not the default one, 0 if none
 };
 
@@ -21,8 +19,6 @@ static struct survey survey_take(const struct trace *trace, int device) {
         const struct trace_event *event = &trace->events[i];
         survey.event_count++;
         survey.alloc_count += event->action == TRACE_ALLOC;
-        survey.map_count +=
-            event->action == TRACE_SEGMENT_MAP || event->action == TRACE_SEGMENT_UNMAP;
         survey.requested_count += event->action == TRACE_FREE_REQUESTED;
         survey.completed_count += event->action == TRACE_FREE_COMPLETED;
         if (survey.pool == 0) survey.pool = event->pool;
@@ -31,7 +27,6 @@ static struct survey survey_take(const struct trace *trace, int device) {
         const struct trace_segment *segment = &trace->segments[i];
         if (segment->device != device) continue;
         survey.segment_count++;
-        survey.expandable_count += segment->is_expandable;
         if (survey.pool == 0) survey.pool = segment->pool;
     }
     return survey;
@@ -52,14 +47,6 @@ static enum base_status check_history(const struct survey *survey) {
 }
 
 static enum base_status check_features(const struct trace *trace, const struct survey *survey) {
-    if (survey->map_count > 0 || survey->expandable_count > 0)
-        return base_status_set(BASE_UNSUPPORTED,
-                               "recorded with expandable segments (%zu segments, %zu map and unmap "
-                               "events): these come in a later release",
-                               survey->expandable_count, survey->map_count);
-    if (trace->settings.known && trace->settings.expandable_segments)
-        return base_status_set(BASE_UNSUPPORTED, "recorded with expandable_segments:True in its "
-                                                 "settings: these come in a later release");
     if (survey->pool != 0)
         return base_status_set(BASE_UNSUPPORTED,
                                "uses private pool (%" PRIu64 ", %" PRIu64

@@ -297,6 +297,7 @@ enum base_status trace_start_state(const struct trace *trace, int device,
         return base_status_set(BASE_INVALID_VALUE, "%s has no device %d: it has %u", trace->name,
                                device, trace->device_count);
     if (!trace_has_placement(trace, device)) return BASE_OK;
+    if (trace__is_mapped(trace, device)) return trace__check_mapped(trace, device);
     struct builder builder = {.trace = trace,
                               .device = device,
                               .event_first = trace->device_event_first[device],

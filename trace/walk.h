@@ -69,4 +69,9 @@ enum base_status trace__walk_state(const struct trace_walk *walk,
                                    struct trace_state *state) BASE_MUST_USE;
 void trace__walk_deinit(struct trace_walk *walk);
 
+// mapped.c: whether the device had expandable segments, and whether the history begins with nothing
+// then: BASE_UNSUPPORTED if it does not.
+bool trace__is_mapped(const struct trace *trace, int device);
+enum base_status trace__check_mapped(const struct trace *trace, int device) BASE_MUST_USE;
+
 #endif

@@ -98,9 +98,19 @@ bool workload__device_next_address(uint64_t address) {
 #endif
 }
 
+bool workload__device_next_range(uint64_t address) {
+#ifdef TIDEMARK_SIMULATOR
+    return sim_next_reservation(address) == BASE_OK;
+#else
+    (void)address;
+    return false;
+#endif
+}
+
 void workload__device_next_address_clear(void) {
 #ifdef TIDEMARK_SIMULATOR
     sim_next_address_clear(0);
+    sim_next_reservation_clear();
 #endif
 }
 

@@ -26,7 +26,10 @@ void workload__device_deinit(struct workload__device *device);
 bool workload__device_takes_addresses(void);
 // The next segment lies at ADDRESS. False if the device cannot be told or holds memory there.
 bool workload__device_next_address(uint64_t address);
-void workload__device_next_address_clear(void);
+// An expandable segment that is made next may begin at ADDRESS, if nothing is there then. False if
+// no range can lie there.
+bool workload__device_next_range(uint64_t address);
+void workload__device_next_address_clear(void); // of both
 
 // Work up to fence NUMBER of a side stream is done.
 void workload__device_fence_pass(struct workload__device *device, uint16_t side_stream,

@@ -66,6 +66,7 @@ struct builder {
     uint64_t group_number;
     uint64_t reserved_bytes;
     uint64_t limit_bytes;            // of the recording's device and process; 0 if unknown
+    bool has_fraction;               // the limit is one of the allocator
     uint64_t collection_floor_bytes; // garbage collection may run above it; 0: never
 };
 
@@ -112,7 +113,11 @@ static enum base_status add_segment_event(struct workload__segment_event **event
     *events = table;
     if (status == BASE_OK)
         (*events)[(*count)++] = (struct workload__segment_event){
-            .address = event->address, .size = event->size, .stream = event->stream};
+            .address = event->address,
+            .size = event->size,
+            .stream = event->stream,
+            .is_mapped =
+                event->action == TRACE_SEGMENT_MAP || event->action == TRACE_SEGMENT_UNMAP};
     return status;
 }
 
@@ -195,13 +200,28 @@ static void group_begin(struct builder *builder) {
     builder->group_number++;
 }
 
-// A segment was taken although everything before it did not fit: only after all cached memory went
-// back.
-static bool group_is_over_limit(const struct builder *builder) {
+// The segment that the allocator compares with its fraction, also where it maps less; a changed
+// large_segment_size_mb is not known here.
+static uint64_t segment_of_request(uint64_t size) {
+    if (size <= BASE_MIB) return SMALL_SEGMENT_BYTES;
+    if (size < 10 * BASE_MIB) return 20 * BASE_MIB;
+    return base_round_up(size, SMALL_SEGMENT_BYTES);
+}
+
+// Memory was taken for a request of SIZE bytes although everything before it did not fit: only
+// after all cached memory went back.
+static bool group_is_over_limit(const struct builder *builder, uint64_t size) {
     const struct workload_replay_plan *plan = builder->plan;
     if (builder->limit_bytes == 0 || plan->segment_count == builder->group.segment_first)
         return false;
-    const uint64_t wanted = plan->segments[plan->segment_count - 1].size;
+    uint64_t wanted = plan->segments[plan->segment_count - 1].size;
+    if (plan->segments[plan->segment_count - 1].is_mapped) {
+        wanted = 0;
+        for (size_t i = builder->group.segment_first; i < plan->segment_count; i++)
+            wanted += plan->segments[i].size;
+        const uint64_t segment = segment_of_request(size);
+        if (builder->has_fraction && segment > wanted) wanted = segment;
+    }
     return builder->group.reserved_before + wanted > builder->limit_bytes;
 }
 
@@ -212,7 +232,8 @@ static bool group_may_have_collected(const struct builder *builder) {
         builder->group.reserved_before <= builder->collection_floor_bytes)
         return false;
     for (size_t i = builder->group.release_first; i < plan->release_count; i++)
-        if (plan->releases[i].size <= SMALL_SEGMENT_BYTES) return false;
+        if (plan->releases[i].size <= SMALL_SEGMENT_BYTES || plan->releases[i].is_mapped)
+            return false;
     return true;
 }
 
@@ -228,7 +249,8 @@ static bool group_may_have_released_oversize(const struct builder *builder) {
     if (plan->segment_count == builder->group.segment_first) return false;
     const uint16_t stream = plan->segments[plan->segment_count - 1].stream;
     for (size_t i = builder->group.release_first; i < plan->release_count; i++)
-        if (!is_oversize(builder, plan->releases[i].size) || plan->releases[i].stream != stream)
+        if (!is_oversize(builder, plan->releases[i].size) || plan->releases[i].stream != stream ||
+            plan->releases[i].is_mapped)
             return false;
     return plan->release_count > builder->group.release_first;
 }
@@ -256,14 +278,15 @@ static enum base_status emit_completion(struct builder *builder, uint32_t slot, 
     return status;
 }
 
-// Ends the group in front of a request (an allocation; one that FAILED), or of anything else that
-// begins a new one.
-static enum base_status group_end(struct builder *builder, bool is_alloc, bool failed) {
+// Ends the group in front of a request (an allocation of SIZE bytes; one that FAILED), or, SIZE 0, of
+// anything else that begins a new one.
+static enum base_status group_end(struct builder *builder, uint64_t size, bool failed) {
+    const bool is_alloc = size > 0;
     struct group *group = &builder->group;
     struct workload_replay_plan *plan = builder->plan;
     const bool released = plan->release_count > group->release_first;
     const bool grew = is_alloc && plan->segment_count > group->segment_first;
-    const bool waited = failed || (grew && group_is_over_limit(builder));
+    const bool waited = failed || (grew && group_is_over_limit(builder, size));
     const bool collected = (grew || failed) && group_may_have_collected(builder);
     // Only an allocation or an emptied cache looks at pending frees. A window's first completion
     // may belong to a free at once, whose request is lost.
@@ -313,7 +336,7 @@ static bool free_completes_at_once(const struct trace *trace, size_t *index, siz
 }
 
 static enum base_status add_alloc(struct builder *builder, const struct trace_event *event) {
-    enum base_status status = group_end(builder, true, false);
+    enum base_status status = group_end(builder, event->size, false);
     struct workload__operation operation = {
         .kind = WORKLOAD__ALLOC, .size = event->size, .stream = event->stream};
     if (status == BASE_OK) status = slot_take(builder, event->address, &operation.slot);
@@ -325,7 +348,7 @@ static enum base_status add_alloc(struct builder *builder, const struct trace_ev
 // A request that failed in the recording has no address; its slot serves only should it succeed
 // now.
 static enum base_status add_failed_alloc(struct builder *builder, const struct trace_event *event) {
-    enum base_status status = group_end(builder, true, true);
+    enum base_status status = group_end(builder, event->size, true);
     if (status != BASE_OK) return status;
     return add_operation(builder, &(struct workload__operation){.kind = WORKLOAD__ALLOC_FAILED,
                                                                 .size = event->size,
@@ -340,7 +363,7 @@ static enum base_status unknown_block(size_t index, const struct trace_event *ev
 }
 
 static enum base_status add_free(struct builder *builder, uint32_t slot) {
-    enum base_status status = group_end(builder, false, false);
+    enum base_status status = group_end(builder, 0, false);
     if (status == BASE_OK)
         status = add_operation(builder,
                                &(struct workload__operation){.kind = WORKLOAD__FREE, .slot = slot});
@@ -349,7 +372,7 @@ static enum base_status add_free(struct builder *builder, uint32_t slot) {
 }
 
 static enum base_status add_free_request(struct builder *builder, uint32_t slot) {
-    enum base_status status = group_end(builder, false, false);
+    enum base_status status = group_end(builder, 0, false);
     builder->slots[slot].requested = true;
     builder->slots[slot].deferred = builder->deferred_count;
     if (status == BASE_OK) status = add_deferred(builder);
@@ -392,24 +415,21 @@ static enum base_status add_event(struct builder *builder, size_t *index, size_t
         if (!slot_find(builder, event->address, &slot)) return unknown_block(*index, event);
         return add_completion(builder, slot);
     case TRACE_SEGMENT_ALLOC:
+    case TRACE_SEGMENT_MAP:
         builder->reserved_bytes += event->size;
         return add_segment_event(&plan->segments, &plan->segment_count, &builder->segment_capacity,
                                  event);
     case TRACE_SEGMENT_FREE:
+    case TRACE_SEGMENT_UNMAP:
         builder->reserved_bytes -=
             event->size < builder->reserved_bytes ? event->size : builder->reserved_bytes;
         return add_segment_event(&plan->releases, &plan->release_count, &builder->release_capacity,
                                  event);
     case TRACE_EMPTY_CACHE: {
-        enum base_status status = group_end(builder, false, false);
+        enum base_status status = group_end(builder, 0, false);
         builder->group.emptied = true;
         return status;
     }
-    case TRACE_SEGMENT_MAP:
-    case TRACE_SEGMENT_UNMAP:
-        return base_status_set(BASE_UNSUPPORTED,
-                               "event %zu: %s: expandable segments cannot be replayed", *index,
-                               trace_action_name((enum trace_action)event->action));
     case TRACE_SNAPSHOT:
     case TRACE_USER_DEFINED:
     case TRACE_ANNOTATE:
@@ -426,7 +446,7 @@ static enum base_status add_events(struct builder *builder) {
         enum base_status status = add_event(builder, &i, end);
         if (status != BASE_OK) return status;
     }
-    return group_end(builder, false, false);
+    return group_end(builder, 0, false);
 }
 
 //--------------------------------------------------------------------------------------------------
@@ -461,6 +481,7 @@ static void set_limits(struct builder *builder) {
     const struct trace_settings *settings = &builder->plan->trace->settings;
     builder->limit_bytes = settings->capacity_bytes;
     if (settings->memory_fraction <= 0 || settings->capacity_bytes == 0) return;
+    builder->has_fraction = settings->memory_fraction < 1;
     if (settings->memory_fraction < 1)
         builder->limit_bytes =
             (uint64_t)llround(settings->memory_fraction * (double)settings->capacity_bytes);

@@ -37,6 +37,7 @@ struct workload__segment_event {
     uint64_t address, size;
     size_t operation;
     uint16_t stream;
+    bool is_mapped; // memory mapped into an expandable segment, or unmapped
 };
 
 struct workload_replay_plan {

@@ -160,9 +160,15 @@ static void offer_address(struct run *run) {
     if (!run->with_addresses) return;
     while (run->segment_cursor < plan->segment_count &&
            plan->segments[run->segment_cursor].operation == run->operation) {
-        run->wanted_address = plan->segments[run->segment_cursor++].address;
-        if (workload__device_next_address(run->wanted_address)) run->wanted_address = 0;
+        const struct workload__segment_event *segment = &plan->segments[run->segment_cursor++];
         run->offered = true;
+        if (segment->is_mapped) {
+            // Where a new range begins; the device passes over what lies in one that is there.
+            (void)workload__device_next_range(segment->address);
+            continue;
+        }
+        run->wanted_address = segment->address;
+        if (workload__device_next_address(run->wanted_address)) run->wanted_address = 0;
     }
 }
 
