@@ -55,21 +55,21 @@ struct cca__own_config {
 #define CCA__TORCH_MINOR_LATEST 15
 
 struct cca__config {
-    struct cca__size_rules sizes; // first: the hit path reads it
+    struct cca__size_rules sizes;        // first: the hit path reads it
     double garbage_collection_threshold; // 0: off
     double per_process_memory_fraction;  // the start value of a device's fraction; 1: no limit
     bool release_lock_on_cudamalloc;
     bool throw_on_cudamalloc_oom;
     bool graph_capture_record_stream_reuse;
     bool expandable_segments;
-    struct cca__reserve reserve;               // expandable_segments_reserve
+    struct cca__reserve reserve;                // expandable_segments_reserve
     struct cca__reserve_class *reserve_classes; // expandable_segments_reserve_by_class, by name
     size_t reserve_class_count;
     struct cca__pinned_config pinned;
     int torch_minor;     // x_torch: the rules of PyTorch 2.this
     bool tie_by_address; // up to 2.11: equal sizes by address, not by age of the segment
     struct cca__own_config own;
-    char *last;          // the string that was applied last, right or wrong; NULL before the first
+    char *last; // the string that was applied last, right or wrong; NULL before the first
 };
 
 // Every setting at its default.

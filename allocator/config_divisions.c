@@ -52,7 +52,8 @@ static enum base_status parse_division_pair(struct cca__parser *parser, const ch
     if (rest) {
         // Once the last interval was overwritten, too.
         const size_t first_above = parser->strict ? *last : *last + 1;
-        for (size_t above = first_above; above < CCA_DIVISION_COUNT; ++above) table[above] = division;
+        for (size_t above = first_above; above < CCA_DIVISION_COUNT; ++above)
+            table[above] = division;
         return BASE_OK;
     }
     if (*first)

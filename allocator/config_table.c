@@ -15,10 +15,11 @@ const struct cca__config_key cca__config_keys[] = {
      .value = "MIB",
      .range = "`large_segment_size_mb` and up (up to 2.10: above 20)",
      .standard = "unlimited",
-     .does = "Blocks of this size and above are *oversize*: they are never split, a smaller request "
-             "never takes one, and a request of this size or more takes one only if it wastes less "
-             "than `max_non_split_rounding_mb`. When the device is full, cached oversize blocks of "
-             "the same stream are released first, as few as will do.",
+     .does =
+         "Blocks of this size and above are *oversize*: they are never split, a smaller request "
+         "never takes one, and a request of this size or more takes one only if it wastes less "
+         "than `max_non_split_rounding_mb`. When the device is full, cached oversize blocks of "
+         "the same stream are released first, as few as will do.",
      .parse = cca__parse_max_split_size},
     {.name = "max_non_split_rounding_mb",
      .pass = CCA__PASS_GENERIC,
@@ -52,11 +53,12 @@ const struct cca__config_key cca__config_keys[] = {
      .value = "N or [MIB:N,...,>:N]",
      .range = "N: a power of two, in a list also 0; MIB: powers of two",
      .standard = "no rounding",
-     .does = "Rounds a request up to the next of N equal steps between two powers of two, so that "
-             "sizes that differ little share blocks: with 4, 1,200 MiB become 1,280. 0 and 1 round "
-             "to 512 bytes only, as do sizes up to 512 x N bytes. In a list, MIB:N rules sizes from "
-             "MIB MiB up to below twice that; the first entry also all below, `>` all above the "
-             "last; entries in between that are not listed round nothing.",
+     .does =
+         "Rounds a request up to the next of N equal steps between two powers of two, so that "
+         "sizes that differ little share blocks: with 4, 1,200 MiB become 1,280. 0 and 1 round "
+         "to 512 bytes only, as do sizes up to 512 x N bytes. In a list, MIB:N rules sizes from "
+         "MIB MiB up to below twice that; the first entry also all below, `>` all above the "
+         "last; entries in between that are not listed round nothing.",
      .parse = cca__parse_divisions},
     // Limits.
     {.name = "garbage_collection_threshold",
@@ -66,9 +68,10 @@ const struct cca__config_key cca__config_keys[] = {
      .value = "SHARE",
      .range = "above 0, below 1",
      .standard = "off",
-     .does = "Once reserved memory exceeds this share of the memory that the process may use, a new "
-             "segment first releases whole cached blocks of the large pool that lay idle longest. "
-             "Only where a memory fraction below 1 is set.",
+     .does =
+         "Once reserved memory exceeds this share of the memory that the process may use, a new "
+         "segment first releases whole cached blocks of the large pool that lay idle longest. "
+         "Only where a memory fraction below 1 is set.",
      .parse = cca__parse_gc_threshold},
     {.name = "per_process_memory_fraction",
      .pass = CCA__PASS_CUDA,
@@ -78,9 +81,10 @@ const struct cca__config_key cca__config_keys[] = {
      .value = "SHARE",
      .range = "0 to 1",
      .standard = "1, no limit",
-     .does = "Share of the device's memory that the allocator may reserve: the value that "
-             "`set_per_process_memory_fraction` starts with. Given later it only moves the limit of "
-             "`throw_on_cudamalloc_oom`.",
+     .does =
+         "Share of the device's memory that the allocator may reserve: the value that "
+         "`set_per_process_memory_fraction` starts with. Given later it only moves the limit of "
+         "`throw_on_cudamalloc_oom`.",
      .parse = cca__parse_fraction},
     {.name = "throw_on_cudamalloc_oom",
      .pass = CCA__PASS_CUDA,
@@ -122,9 +126,10 @@ const struct cca__config_key cca__config_keys[] = {
      .value = "[NAME:RESERVE,...]",
      .range = "as `expandable_segments_reserve`",
      .standard = "no entries",
-     .does = "The same for streams that the program put into a class of that name. A list replaces "
-             "the one before; of equal names the last counts; an entry whose value is ignored is no "
-             "entry.",
+     .does =
+         "The same for streams that the program put into a class of that name. A list replaces "
+         "the one before; of equal names the last counts; an entry whose value is ignored is no "
+         "entry.",
      .parse = cca__parse_reserve_by_class},
     // Behaviour.
     {.name = "backend",
@@ -194,8 +199,9 @@ const struct cca__config_key cca__config_keys[] = {
      .value = "N",
      .range = "a power of two, at most 128",
      .standard = "1",
-     .does = "Threads that touch the pages of a block before it is registered. Means something only "
-             "beside `pinned_use_cuda_host_register:True`.",
+     .does =
+         "Threads that touch the pages of a block before it is registered. Means something only "
+         "beside `pinned_use_cuda_host_register:True`.",
      .parse = cca__parse_register_threads},
     {.name = "pinned_use_background_threads",
      .pass = CCA__PASS_GENERIC,
@@ -284,8 +290,9 @@ const struct cca__config_key cca__config_keys[] = {
      .effect = CCA__UNBUILT,
      .value = "all or enough",
      .standard = "all",
-     .does = "`enough`: before it fails, a request waits only for as many pending frees as it needs, "
-             "not for all events of the device.",
+     .does =
+         "`enough`: before it fails, a request waits only for as many pending frees as it needs, "
+         "not for all events of the device.",
      .parse = cca__parse_wait},
     {.name = "x_skip_stuck",
      .pass = CCA__PASS_OWN,
@@ -301,8 +308,9 @@ const struct cca__config_key cca__config_keys[] = {
      .effect = CCA__UNBUILT,
      .value = "True or False",
      .standard = "False",
-     .does = "The oversize rule leaves blocks of expandable segments alone, so that they cannot grow "
-             "without end (pt#193400).",
+     .does =
+         "The oversize rule leaves blocks of expandable segments alone, so that they cannot grow "
+         "without end (pt#193400).",
      .parse = cca__parse_bound_growth},
     {.name = "x_reclaim_idle",
      .pass = CCA__PASS_OWN,

@@ -84,16 +84,15 @@ enum base_status cca__skip_separator(struct cca__parser *parser, const char *key
     const char *token = cca__peek(parser);
     if (parser->strict && (token == NULL || strcmp(token, wanted) != 0)) {
         char sentence[96];
-        snprintf(sentence, sizeof sentence,
-                 "Error parsing CachingAllocator settings, expected %s", wanted);
+        snprintf(sentence, sizeof sentence, "Error parsing CachingAllocator settings, expected %s",
+                 wanted);
         return cca__refuse("c10::Error", sentence, "%s: '%s' must follow, not '" CCA__QUOTED "'",
                            key, wanted, token != NULL ? token : "");
     }
     return cca__next_token(parser, key, &token);
 }
 
-enum base_status cca__value_token(struct cca__parser *parser, const char *key,
-                                  const char **token) {
+enum base_status cca__value_token(struct cca__parser *parser, const char *key, const char **token) {
     const enum base_status status = cca__skip_separator(parser, key, ":");
     return status != BASE_OK ? status : cca__next_token(parser, key, token);
 }
@@ -112,8 +111,7 @@ enum base_status cca__integer_of(const char *key, const char *token, uint64_t *v
     return BASE_OK;
 }
 
-enum base_status cca__value_integer(struct cca__parser *parser, const char *key,
-                                    uint64_t *value) {
+enum base_status cca__value_integer(struct cca__parser *parser, const char *key, uint64_t *value) {
     const char *token;
     const enum base_status status = cca__value_token(parser, key, &token);
     return status != BASE_OK ? status : cca__integer_of(key, token, value);
@@ -142,12 +140,14 @@ enum base_status cca__value_bool(struct cca__parser *parser, const char *key, bo
     if (strcmp(token, "True") != 0 && strcmp(token, "False") != 0) {
         char sentence[256];
         if (parser->strict)
-            snprintf(sentence, sizeof sentence, "Expected a single True/False argument for %s", key);
+            snprintf(sentence, sizeof sentence, "Expected a single True/False argument for %s",
+                     key);
         else
-            snprintf(sentence, sizeof sentence,
-                     "Expected 'True' or 'False' at index %zu in ConfigTokenizer but got '" CCA__QUOTED
-                     "'",
-                     parser->position - 1, token);
+            snprintf(
+                sentence, sizeof sentence,
+                "Expected 'True' or 'False' at index %zu in ConfigTokenizer but got '" CCA__QUOTED
+                "'",
+                parser->position - 1, token);
         return cca__refuse("c10::ValueError", sentence,
                            "%s: '" CCA__QUOTED "' is neither True nor False", key, token);
     }

@@ -51,8 +51,7 @@ enum base_status cca__value_bool(struct cca__parser *parser, const char *key,
                                  bool *value) BASE_MUST_USE;
 
 // std::stoull: a sign is allowed and wraps, text after the digits is ignored.
-enum base_status cca__integer_of(const char *key, const char *token,
-                                 uint64_t *value) BASE_MUST_USE;
+enum base_status cca__integer_of(const char *key, const char *token, uint64_t *value) BASE_MUST_USE;
 
 // A size in MiB; what does not fit becomes the largest whole number of MiB, which is not
 // "unlimited".

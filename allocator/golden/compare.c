@@ -54,8 +54,7 @@ static bool assertions_agree(const char *recorded, const char *replayed) {
 
 bool golden_lines_agree(const char *recorded, const char *replayed) {
     return strcmp(recorded, replayed) == 0 || counts_agree(recorded, replayed) ||
-           cuda_errors_agree(recorded, replayed) ||
-           assertions_agree(recorded, replayed);
+           cuda_errors_agree(recorded, replayed) || assertions_agree(recorded, replayed);
 }
 
 static void result_fail(struct golden_result *result, enum base_status status, size_t line_number) {

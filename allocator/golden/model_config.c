@@ -97,8 +97,7 @@ static enum base_status apply_division_pair(size_t divisions[MODEL_DIVISION_COUN
     if (strcmp(key, ">") == 0) {
         // Up to 2.8 the last interval was overwritten.
         const int first = (*last < 0 ? 0 : *last) + (minor <= 8 ? 0 : 1);
-        for (int entry = first; entry < MODEL_DIVISION_COUNT; entry++)
-            divisions[entry] = division;
+        for (int entry = first; entry < MODEL_DIVISION_COUNT; entry++) divisions[entry] = division;
         return BASE_OK;
     }
     const uint64_t megabytes = strtoull(key, NULL, 10);
@@ -188,7 +187,8 @@ static enum base_status apply_pair(struct model_settings *settings, const char *
     if (strcmp(key, "max_split_size_mb") == 0)
         return parse_megabytes(key, value, minimum, settings->minor, &settings->max_split_size);
     if (strcmp(key, "max_non_split_rounding_mb") == 0)
-        return parse_megabytes(key, value, minimum, settings->minor, &settings->max_non_split_rounding);
+        return parse_megabytes(key, value, minimum, settings->minor,
+                               &settings->max_non_split_rounding);
     if (strcmp(key, "garbage_collection_threshold") == 0)
         return parse_threshold(value, &settings->gc_threshold);
     if (strcmp(key, "roundup_power2_divisions") == 0)

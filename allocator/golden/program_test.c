@@ -190,7 +190,8 @@ static void what_is_not_built_is_named_and_not_counted(void) {
         write_log("later.log", "config pinned_free_catch_all:True\nalloc 1 0 0 = - 0 0\n");
     struct base_child alone = run_over(path, NULL);
     BASE_CHECK_EQ(alone.exit_code, 3);
-    check_contains(alone.output_text, "later: not compared: pinned_free_catch_all is not modelled\n");
+    check_contains(alone.output_text,
+                   "later: not compared: pinned_free_catch_all is not modelled\n");
     check_contains(alone.output_text,
                    "0 logs agree, 0 lines; 0 differ, 1 not compared, 0 unreadable\n");
     base_child_deinit(&alone);
@@ -221,18 +222,21 @@ static void freedoms_of_the_format_are_the_only_ones(void) {
     BASE_CHECK(golden_lines_agree("error = CUDA error: x", "error = no luck: cudaErrorUnknown"));
     BASE_CHECK(!golden_lines_agree("error = CUDA error: x", "error = CUDA out of memory"));
     BASE_CHECK(!golden_lines_agree("free 1 = ok", "free 1 = none"));
-    const char *const assertion =
-        "set x = error c10::Error i < n INTERNAL ASSERT FAILED at \"a.h\":7, please report a bug to "
-        "PyTorch. Out of bounds";
+    const char *const assertion = "set x = error c10::Error i < n INTERNAL ASSERT FAILED at "
+                                  "\"a.h\":7, please report a bug to "
+                                  "PyTorch. Out of bounds";
     BASE_CHECK(golden_lines_agree(
-        assertion, "set x = error c10::Error i < n INTERNAL ASSERT FAILED at \"\":0, please report a "
-                   "bug to PyTorch. Out of bounds"));
+        assertion,
+        "set x = error c10::Error i < n INTERNAL ASSERT FAILED at \"\":0, please report a "
+        "bug to PyTorch. Out of bounds"));
     BASE_CHECK(!golden_lines_agree(
-        assertion, "set x = error c10::Error i < n INTERNAL ASSERT FAILED at \"\":0, please report a "
-                   "bug to PyTorch. Out of order"));
+        assertion,
+        "set x = error c10::Error i < n INTERNAL ASSERT FAILED at \"\":0, please report a "
+        "bug to PyTorch. Out of order"));
     BASE_CHECK(!golden_lines_agree(
-        assertion, "set x = error c10::Error j < n INTERNAL ASSERT FAILED at \"\":0, please report a "
-                   "bug to PyTorch. Out of bounds"));
+        assertion,
+        "set x = error c10::Error j < n INTERNAL ASSERT FAILED at \"\":0, please report a "
+        "bug to PyTorch. Out of bounds"));
 }
 
 int main(void) {

@@ -39,7 +39,8 @@ static void on_event(void *context, const struct allocator_event *event) {
     struct golden_session *session = context;
     // PyTorch's trace has no such entries.
     if (event->action == ALLOCATOR_EMPTY_CACHE) return;
-    if (event->action == ALLOCATOR_SEGMENT_RESERVE || event->action == ALLOCATOR_SEGMENT_UNRESERVE) {
+    if (event->action == ALLOCATOR_SEGMENT_RESERVE ||
+        event->action == ALLOCATOR_SEGMENT_UNRESERVE) {
         const bool is_new = event->action == ALLOCATOR_SEGMENT_RESERVE;
         if (is_new) add_segment(session, (uintptr_t)event->address, event->size);
         session->has_ranges = true;
@@ -139,9 +140,8 @@ enum base_status golden_session_create(const struct golden_subject *subject, con
     }
     for (unsigned number = 0; number < GOLDEN_STREAM_COUNT; number++)
         created->streams[number] = subject->stream(number);
-    subject->observe_warnings(
-        created->allocator,
-        &(struct cca_warning_observer){.warning = on_warning, .context = created});
+    subject->observe_warnings(created->allocator, &(struct cca_warning_observer){
+                                                      .warning = on_warning, .context = created});
     status = allocator_set_observer(
         created->allocator, &(struct allocator_observer){.event = on_event, .context = created});
     if (status == BASE_OK)

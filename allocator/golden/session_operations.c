@@ -85,7 +85,8 @@ static const char *take_pytorchs_sentence(char *text) {
     return NULL;
 }
 
-// PyTorch's assertion behind a sentence, "" for none; where it stands in the source is not compared.
+// PyTorch's assertion behind a sentence, "" for none; where it stands in the source is not
+// compared.
 static const char *assertion_of(const char *sentence) {
     if (strcmp(sentence, "Index out of bounds in ConfigTokenizer") == 0 ||
         strstr(sentence, "in ConfigTokenizer but reached end of config") != NULL)
@@ -155,9 +156,8 @@ static void queue_addresses(struct golden_session *session) {
     if (!session->is_scattered && !session->has_ranges) return;
     const uint64_t stride = base_round_up(2 * session->capacity, BASE_GIB);
     for (size_t index = 0; index < ADDRESSES_QUEUED; index++)
-        addresses[index] = session->is_scattered
-                               ? scattered_address(session->segment_count + index)
-                               : session->next_address + index * stride;
+        addresses[index] = session->is_scattered ? scattered_address(session->segment_count + index)
+                                                 : session->next_address + index * stride;
     session->subject->queue_addresses(session->allocator, addresses, ADDRESSES_QUEUED);
 }
 
@@ -443,10 +443,9 @@ static enum base_status perform_class(struct golden_request *request) {
     uint64_t stream;
     const enum base_status status = word_stream(request, 1, &stream);
     if (status != BASE_OK) return status;
-    return print_status(
-        request, session->subject->set_stream_class(session->allocator, session->streams[stream],
-                                                    request->word_count > 2 ? request->words[2]
-                                                                            : ""));
+    return print_status(request, session->subject->set_stream_class(
+                                     session->allocator, session->streams[stream],
+                                     request->word_count > 2 ? request->words[2] : ""));
 }
 
 static enum base_status perform_class_default(struct golden_request *request) {
@@ -454,8 +453,8 @@ static enum base_status perform_class_default(struct golden_request *request) {
     char *end;
     const double fraction = strtod(request->words[2], &end);
     if (*end != '\0') return malformed(request, "the fraction must be a number");
-    return print_status(request, session->subject->set_class_default(
-                                     session->allocator, request->words[1], fraction));
+    return print_status(request, session->subject->set_class_default(session->allocator,
+                                                                     request->words[1], fraction));
 }
 
 // By stream; of one stream the small pool first.

@@ -151,8 +151,8 @@ void golden__print_layout(const struct golden_session *session,
         fputs("g ", output);
         golden__print_address(session, segment->address, output);
         fprintf(output, " %zu %d %s %d ", segment->total_size,
-                golden__stream_number(session, segment->stream), segment->is_large ? "large" : "small",
-                segment->is_expandable);
+                golden__stream_number(session, segment->stream),
+                segment->is_large ? "large" : "small", segment->is_expandable);
         print_pool(&segment->pool, output);
         fprintf(output, " %zu %zu %zu %zu\n", segment->allocated_size, segment->active_size,
                 segment->requested_size, segment->block_count);
