@@ -108,24 +108,26 @@ static uint64_t held(void) {
 #endif
 }
 
-// The same runs again: all that may grow has grown. One block lost in each run would be seen.
+// The same runs again, from the same place, for call sites are kept: all that may grow has grown.
+// One block lost in each run would be seen.
 static void runs_leave_nothing(uint64_t first, uint64_t seeds) {
-    for (uint64_t seed = first; seed < first + seeds; ++seed)
-        run(seed, 1);
-    const uint64_t before = held();
-    for (uint64_t seed = first; seed < first + seeds; ++seed)
-        run(seed, 1);
-    const uint64_t after = held();
-    printf("held after runs: %" PRIu64 " bytes, after the same again: %" PRIu64 "\n", before,
-           after);
-    BASE_CHECK_LE(after, before + HELD_SLACK_BYTES);
+    uint64_t after[2];
+    for (int pass = 0; pass < 2; ++pass) {
+        for (uint64_t seed = first; seed < first + seeds; ++seed)
+            run(seed, 1);
+        after[pass] = held();
+    }
+    printf("held after runs: %" PRIu64 " bytes, after the same again: %" PRIu64 "\n", after[0],
+           after[1]);
+    BASE_CHECK_LE(after[1], after[0] + HELD_SLACK_BYTES);
 }
 
 // A call that never succeeds is one that is not tested.
 static void every_call_succeeds_and_fails(void) {
     for (int i = 0; i < fuzz_call_count(); ++i) {
-        fprintf(stderr, "%s: made %" PRIu64 " times, succeeded %" PRIu64 "\n", fuzz_call_name(i),
-                fuzz_made[i], fuzz_succeeded[i]);
+        if (fuzz_succeeded[i] == 0)
+            fprintf(stderr, "%s: made %" PRIu64 " times, never succeeded\n", fuzz_call_name(i),
+                    fuzz_made[i]);
         BASE_CHECK_GE(fuzz_succeeded[i], 1);
     }
 }

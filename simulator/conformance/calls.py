@@ -40,7 +40,7 @@ def used(path, names):
         bodies.update(functions(os.path.join(os.path.dirname(path), header)))
     bodies.update(functions(path))
     words = {name: set(re.findall(r"\b\w+\b", body)) for name, body in bodies.items()}
-    for name in bodies:
+    for name in re.findall(r'^ +CASE\w*\("[^"]+", "[^"]+", \w+, (\w+),', text, re.M):
         reached, open_names = set(), [name]
         while open_names:
             at = open_names.pop()

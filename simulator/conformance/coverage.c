@@ -243,18 +243,23 @@ static bool is_wanted(const char *call) {
     return false;
 }
 
-static bool uses_call(const struct conformance_case *one, const char *call) {
-    for (size_t i = 0; i < USE_COUNT; ++i)
-        if (strcmp(uses[i].function, one->function) == 0 && strcmp(uses[i].call, call) == 0)
+static bool is_one_of(const char *name, const char *const *names, size_t count) {
+    for (size_t i = 0; i < count; ++i)
+        if (strcmp(names[i], name) == 0)
             return true;
     return false;
 }
 
 static void print_cases(FILE *output, const char *call) {
+    static const char *functions[USE_COUNT]; // that make the call
+    size_t function_count = 0;
     int count = 0;
+    for (size_t i = 0; i < USE_COUNT; ++i)
+        if (strcmp(uses[i].call, call) == 0)
+            functions[function_count++] = uses[i].function;
     for (const struct conformance_group *at = conformance_groups; at->title != NULL; ++at)
         for (const struct conformance_case *one = at->cases; one->name != NULL; ++one)
-            if (uses_call(one, call) && count++ < NAMED_COUNT_MAX)
+            if (is_one_of(one->function, functions, function_count) && count++ < NAMED_COUNT_MAX)
                 fprintf(output, "%s%s", count > 1 ? ", " : "", one->name);
     if (count > NAMED_COUNT_MAX)
         fprintf(output, " and %d more", count - NAMED_COUNT_MAX);
