@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define SPACE 160
-#define PROGRAMS 400000
+#define PROGRAMS 150000
 
 static struct sim__rows draw(struct base_random *random, uint64_t pitch) {
     struct sim__rows made;
