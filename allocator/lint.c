@@ -30,6 +30,8 @@ const struct cca_lint_rule cca_lint_rules[] = {
      NULL},
     {"split-with-expandable", CCA_LINT_CONFLICT, "max_split_size_mb:128,expandable_segments:True",
      NULL},
+    {"pages-of-odd-size", CCA_LINT_CONFLICT, "large_segment_size_mb:25,expandable_segments:True",
+     NULL},
     {"rounding-without-split", CCA_LINT_NO_EFFECT, "max_non_split_rounding_mb:64", NULL},
     {"reserve-without-expandable", CCA_LINT_NO_EFFECT, "expandable_segments_reserve:0.5", NULL},
     {"reserve-ignored", CCA_LINT_NO_EFFECT,

@@ -316,6 +316,16 @@ static void sizes_together(struct cca__lint *lint) {
                   "(pytorch#193400)");
 }
 
+// The driver maps whole pages of 2 MiB.
+static void pages_together(struct cca__lint *lint) {
+    const struct cca__lint_pair *const segment = cca__lint_find(lint, "large_segment_size_mb");
+    if (segment != NULL && is_expandable(lint) && strtoull(segment->value, NULL, 10) % 2 != 0)
+        tell(
+            lint, "pages-of-odd-size", "large_segment_size_mb", 11, "write an even number",
+            "expandable segments grow by this size, which must be whole pages of 2 MiB: the driver "
+            "refuses it, and every request above 1 MiB fails");
+}
+
 static bool is_reserve(const char *value, double *amount, bool *in_gib) {
     char *end;
     *amount = strtod(value, &end);
@@ -393,6 +403,7 @@ static void behaviour_together(struct cca__lint *lint) {
 
 void cca__lint_together(struct cca__lint *lint) {
     sizes_together(lint);
+    pages_together(lint);
     limits_together(lint);
     reserves_together(lint);
     behaviour_together(lint);

@@ -71,6 +71,8 @@ static void what_works_is_passed_over(void) {
         "expandable_segments_reserve_by_class:[a:1.0,b:40G],expandable_segments:True",
         "backend:native,release_lock_on_cudamalloc:True",
         "large_segment_size_mb:32,max_split_size_mb:32",
+        "large_segment_size_mb:25",
+        "large_segment_size_mb:26,expandable_segments:True",
         "max_split_size_mb:40,large_segment_size_mb:40",
         "pinned_use_cuda_host_register:True,pinned_num_register_threads:8",
     };

@@ -4,8 +4,8 @@
 #define TIDEMARK_ALLOCATOR_GOLDEN_RECORDED_LOGS_H
 
 // One stream, or several without record_stream; native configuration keys.
-#define GOLDEN_LOG_COUNT  41
-#define GOLDEN_LINE_COUNT 44521
+#define GOLDEN_LOG_COUNT  48
+#define GOLDEN_LINE_COUNT 54693
 #define GOLDEN_LOGS                                                                                \
     "default-big", "default-frac", "default-small", "default-tight", "div2-mix", "div8-mix",       \
         "divlist-mix", "gc60-frac", "gc60-frac2", "gc60-split64-frac", "gc60-split64-frac2",       \
@@ -16,14 +16,17 @@
         "rule-gc-without-fraction", "rule-inactive-split", "rule-inactive-split-unsplit-rest",     \
         "rule-oversize-a", "rule-oversize-b", "rule-oversize-rounding", "rule-peaks",              \
         "rule-release-available", "rule-rounding-in-use", "rule-split-tail-object",                \
-        "rule-split-threshold", "rule-base-largest", "rule-fraction"
+        "rule-split-threshold", "rule-base-largest", "rule-fraction", "div1-mix", "div16-mix",     \
+        "div4-mix", "divlist2-mix", "large64-mix", "ppmf50-tight", "rule-ppmf"
 
 // record_stream, events and device faults.
-#define GOLDEN_STREAM_LOG_COUNT  6
-#define GOLDEN_STREAM_LINE_COUNT 478
+#define GOLDEN_STREAM_LOG_COUNT  15
+#define GOLDEN_STREAM_LINE_COUNT 16535
 #define GOLDEN_STREAM_LOGS                                                                         \
     "rule-pending", "rule-pending-fifo", "rule-pending-flush", "rule-record-same-stream",          \
-        "rule-retry-counts", "rule-zero-and-huge"
+        "rule-retry-counts", "rule-zero-and-huge", "default-auto", "default-multi",                \
+        "default-multitight", "split128-round200-multi", "split20-multi", "split200-multi",        \
+        "split512-multi", "split64-multi", "split64-round32-multi"
 
 // Tables of rounded sizes under settings, and the setter and the getter around them.
 #define GOLDEN_TABLE_LOG_COUNT  4
@@ -37,8 +40,8 @@
 #define GOLDEN_CONFIG_LOGS       "table-config"
 
 // Expandable segments, alone and with every other key; settings that change while memory is in use.
-#define GOLDEN_EXPANDABLE_LOG_COUNT  33
-#define GOLDEN_EXPANDABLE_LINE_COUNT 43261
+#define GOLDEN_EXPANDABLE_LOG_COUNT  34
+#define GOLDEN_EXPANDABLE_LINE_COUNT 43276
 #define GOLDEN_EXPANDABLE_LOGS                                                                     \
     "exp-auto", "exp-big", "exp-div4-multi", "exp-div4-tight", "exp-frac", "exp-gc70-frac",        \
         "exp-gc70-frac2", "exp-large32-multi", "exp-large32-tight", "exp-multi", "exp-multitight", \
@@ -47,7 +50,8 @@
         "exp-split64-tight", "exp-tight", "rule-expandable-basic", "rule-expandable-candidate",    \
         "rule-expandable-class", "rule-expandable-fraction", "rule-expandable-oom",                \
         "rule-expandable-pending", "rule-expandable-reserve", "rule-expandable-small",             \
-        "rule-expandable-split", "rule-expandable-unmap", "rule-setter-live", "moving-settings"
+        "rule-expandable-split", "rule-expandable-unmap", "rule-setter-live", "moving-settings",   \
+        "rule-env-other"
 
 // Not recorded but written: what is right where PyTorch 2.15 is wrong.
 #define GOLDEN_SOUND_LOG_COUNT  2
