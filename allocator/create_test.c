@@ -26,7 +26,8 @@ static void what_is_no_allocator_is_refused(void) {
     BASE_CHECK_EQ(allocator_create("x_allocator:direct,max_split_size_mb:64", 1.0, &allocator),
                   BASE_INVALID_CONFIG);
     BASE_CHECK_EQ(allocator_create("max_split_size_mb:1", 1.0, &allocator), BASE_INVALID_CONFIG);
-    BASE_CHECK_EQ(allocator_create("throw_on_cudamalloc_oom:True", 1.0, &allocator), BASE_UNSUPPORTED);
+    BASE_CHECK_EQ(allocator_create("throw_on_cudamalloc_oom:True", 1.0, &allocator),
+                  BASE_UNSUPPORTED);
     BASE_CHECK(allocator == NULL);
 }
 

@@ -1,5 +1,6 @@
-// Histories with expandable segments. Where their blocks lie is not followed, so such a history must
-// begin with nothing: what it frees it has allocated, and what is mapped at the end it has mapped.
+// Histories with expandable segments. Where their blocks lie is not followed, so such a history
+// must begin with nothing: what it frees it has allocated, and what is mapped at the end it has
+// mapped.
 #include "trace/walk.h"
 
 #include <inttypes.h>

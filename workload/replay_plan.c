@@ -278,8 +278,8 @@ static enum base_status emit_completion(struct builder *builder, uint32_t slot, 
     return status;
 }
 
-// Ends the group in front of a request (an allocation of SIZE bytes; one that FAILED), or, SIZE 0, of
-// anything else that begins a new one.
+// Ends the group in front of a request (an allocation of SIZE bytes; one that FAILED), or, SIZE 0,
+// of anything else that begins a new one.
 static enum base_status group_end(struct builder *builder, uint64_t size, bool failed) {
     const bool is_alloc = size > 0;
     struct group *group = &builder->group;

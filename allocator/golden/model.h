@@ -66,8 +66,8 @@ void model_round_size(struct allocator *allocator, size_t size, size_t *rounded,
 void model_set_out_of_memory_observer(struct allocator *allocator,
                                       const struct cca_out_of_memory_observer *observer);
 
-// The bytes that settings reserve for a class ("": none); 0 if they say nothing. *own: by an entry of
-// the class.
+// The bytes that settings reserve for a class ("": none); 0 if they say nothing. *own: by an entry
+// of the class.
 uint64_t model_reserve(const struct model_settings *settings, const char *class, uint64_t total,
                        bool *own);
 void model_set_warning_observer(struct allocator *allocator,

@@ -261,7 +261,7 @@ enum base_status model__expandable_allocate(struct model *model, size_t rounded,
 //--------------------------------------------------------------------------------------------------
 // Releasing.
 
-// Cuts the block at *INDEX at ADDRESS; what carried a request before the cut is at *INDEX or behind.
+// Cuts the block at INDEX at ADDRESS: the part before it stays at INDEX, the other comes behind.
 static void cut(struct model *model, size_t index, uint64_t address) {
     struct model_block behind = model->blocks[index];
     const size_t size = (size_t)(address - behind.address);

@@ -128,7 +128,8 @@ enum base_status model__grow(struct model *model, size_t rounded, unsigned strea
     const size_t segment_size = model__segment_size(&model->settings, rounded);
     model->exceeded_reserve = 0;
     if (model__collects_garbage(model)) collect_garbage(model);
-    enum base_status status = alloc_block(model, rounded, segment_size, stream, small, false, index);
+    enum base_status status =
+        alloc_block(model, rounded, segment_size, stream, small, false, index);
     if (status == BASE_OUT_OF_MEMORY &&
         release_available_cached_blocks(model, rounded, stream, small))
         status = alloc_block(model, rounded, segment_size, stream, small, false, index);
