@@ -1,6 +1,8 @@
 // Section 7.2: what a capture refuses in every mode. What has to do with events is capture_event.c.
 #include "simulator/conformance/graph_cases.h"
 
+#include <cuda.h>
+
 static void nothing(void *unused) { (void)unused; }
 
 // --- 7.2: asking about and waiting for what captures ---
@@ -47,6 +49,16 @@ static void synchronize_joined(struct conformance *c) {
 
 static void synchronize_device(struct conformance *c) {
     answer_refused(c, conformance_stream(c, cudaStreamNonBlocking), device_synchronize);
+}
+
+// The driver's codes are the runtime's.
+static cudaError_t context_synchronize(cudaStream_t stream) {
+    (void)stream;
+    return (cudaError_t)cuCtxSynchronize();
+}
+
+static void synchronize_context(struct conformance *c) {
+    answer_refused(c, conformance_stream(c, cudaStreamNonBlocking), context_synchronize);
 }
 
 static cudaError_t thread_error;
@@ -120,6 +132,12 @@ static void legacy_records(struct conformance *c) {
     MUST(c, cudaEventRecord(recorded, idle));
     ANSWER_LEGACY(c, stream, "record", cudaEventRecord(event, NULL));
     ANSWER_LEGACY(c, stream, "wait", cudaStreamWaitEvent(NULL, recorded, 0));
+}
+
+static void legacy_launch_of_graph(struct conformance *c) {
+    cudaStream_t stream = conformance_stream(c, cudaStreamDefault);
+    cudaGraphExec_t exec = conformance_graph_exec(c, conformance_graph(c));
+    ANSWER_LEGACY(c, stream, "launch", cudaGraphLaunch(exec, NULL));
 }
 
 static void legacy_beside_nonblocking(struct conformance *c) {
@@ -293,6 +311,10 @@ const struct conformance_case conformance__cases_capture[] = {
         "a device where something is captured is waited for: 900, and the capture is invalidated",
         "call=900 capture=invalidated end=901 call=900 capture=invalidated end=901 call=900 "
         "capture=invalidated end=901", NULL),
+    CASE("synchronize-context", "7.2", VERIFIED, synchronize_context,
+        "by the driver's call too",
+        "call=900 capture=invalidated end=901 call=900 capture=invalidated end=901 call=900 "
+        "capture=invalidated end=901", NULL),
     CASE("synchronize-device-in-thread", "7.2", VERIFIED, synchronize_device_in_thread,
         "by any thread",
         "synchronize=900 end=901 synchronize=900 end=901 synchronize=900 end=901", NULL),
@@ -313,6 +335,9 @@ const struct conformance_case conformance__cases_capture[] = {
     CASE("legacy-records", "7.2", UNVERIFIED, legacy_records,
         "a record or a wait in the legacy stream is such work",
         "record=906 capture=invalidated end=901 wait=906 capture=invalidated end=901", NULL),
+    CASE("legacy-launch-of-graph", "7.2", UNVERIFIED, legacy_launch_of_graph,
+        "so is the launch of a graph",
+        "launch=906 capture=invalidated end=901", NULL),
     CASE("legacy-beside-nonblocking", "7.2", VERIFIED, legacy_beside_nonblocking,
         "while NonBlocking streams capture it runs",
         "fill=0 function=0 capture=active captured=0 eager=2", NULL),

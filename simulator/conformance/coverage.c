@@ -313,6 +313,7 @@ static const struct exception {
     {"3", "unsupported: 801", "pools are supported"},
     {"5", "a host function that waits for CUDA work", "it would wait for ever"},
     {"6", "interprocess events", "one process only"},
+    {"7.1", "cudaMallocManaged in a capture", "managed memory is not simulated"},
     {"7.1", "modules are loaded and unloaded", "there are none"},
     {"7.2", "cudaStreamAttachMemAsync in a capture", "managed memory is not simulated"},
     {"7.5", "graph objects are not thread-safe", "here they are"},

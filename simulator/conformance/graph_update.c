@@ -1,6 +1,10 @@
 // Section 7.5: executables are changed, for later launches: by a graph, or a node at a time.
 #include "simulator/conformance/graph_cases.h"
 
+#ifdef TIDEMARK_SIMULATOR
+#include "simulator/sim.h"
+#endif
+
 #include <string.h>
 
 static void add_one(void *count) { ++*(int *)count; }
@@ -294,6 +298,67 @@ static void exec_node_disabled_keeps_order(struct conformance *c) {
     answer_event(c, "behind", behind);
 }
 
+#ifdef TIDEMARK_SIMULATOR
+static int kernel_sum;
+
+static void kernel_add(const void *number) { kernel_sum += *(const int *)number; }
+static void kernel_subtract(const void *number) { kernel_sum -= *(const int *)number; }
+
+// A graph of a kernel of the current device that has the argument NUMBER.
+static cudaGraph_t kernel_graph(struct conformance *c, void (*body)(const void *argument),
+                                int number) {
+    cudaGraph_t graph = conformance_graph(c);
+    cudaGraphNode_t node = NULL;
+    const struct sim_kernel kernel = {
+        .name = "kernel", .body = body, .argument = &number, .argument_size = sizeof number};
+    const cudaError_t error = sim_graph_add_kernel(&node, graph, NULL, 0, &kernel);
+    if (error != cudaSuccess)
+        answer_code(c, "sim_graph_add_kernel", error);
+    return graph;
+}
+
+static void kernel_arguments_are_frozen(struct conformance *c) {
+    int number = 3;
+    cudaStream_t stream = conformance_stream(c, cudaStreamNonBlocking);
+    kernel_sum = 0;
+    MUST(c, capture_begin(stream));
+    MUST(c, sim_launch(stream, "kernel", kernel_add, &number, sizeof number));
+    number = 4;
+    cudaGraphExec_t exec = conformance_graph_exec(c, capture_end(c, stream));
+    number = 5;
+    MUST(c, cudaGraphLaunch(exec, stream));
+    MUST(c, cudaGraphLaunch(exec, stream));
+    MUST(c, cudaStreamSynchronize(stream));
+    answer_number(c, "sum", kernel_sum);
+}
+
+static void update_of_kernels(struct conformance *c) {
+    cudaStream_t stream = conformance_stream(c, cudaStreamNonBlocking);
+    kernel_sum = 0;
+    cudaGraphExec_t exec = conformance_graph_exec(c, kernel_graph(c, kernel_add, 3));
+    answer_update(c, exec, kernel_graph(c, kernel_subtract, 4));
+    MUST(c, cudaGraphLaunch(exec, stream));
+    MUST(c, cudaStreamSynchronize(stream));
+    answer_number(c, "sum", kernel_sum);
+    MUST(c, cudaSetDevice(1));
+    cudaGraph_t other = kernel_graph(c, kernel_add, 3);
+    MUST(c, cudaSetDevice(0));
+    answer_update(c, exec, other);
+}
+
+static void update_of_attributes(struct conformance *c) {
+    const cudaKernelNodeAttrValue cooperative = {.cooperative = 1};
+    cudaGraph_t graph = kernel_graph(c, kernel_add, 3);
+    cudaGraphNode_t node = NULL;
+    size_t count = 1;
+    cudaGraphExec_t exec = conformance_graph_exec(c, graph);
+    MUST(c, cudaGraphGetNodes(graph, &node, &count));
+    MUST(c, cudaGraphKernelNodeSetAttribute(node, cudaKernelNodeAttributeCooperative,
+                                            &cooperative));
+    answer_update(c, exec, graph);
+}
+#endif
+
 const struct conformance_case conformance__cases_graph_update[] = {
     CASE("update-takes-parameters", "7.5", VERIFIED, update_takes_parameters,
         "cudaGraphExecUpdate takes the parameters of a graph of the same shape",
@@ -344,5 +409,16 @@ const struct conformance_case conformance__cases_graph_update[] = {
     CASE("exec-node-disabled-keeps-order", "8", VERIFIED, exec_node_disabled_keeps_order,
         "its edges still order",
         "behind=pending", NULL),
+#ifdef TIDEMARK_SIMULATOR
+    CASE_SIMULATED("kernel-arguments-are-frozen", "7.5", VERIFIED, kernel_arguments_are_frozen,
+        "a kernel's arguments are those of the captured call",
+        "sum=6", NULL),
+    CASE_2_SIMULATED("update-of-kernels", "7.5", VERIFIED, update_of_kernels,
+        "a kernel's function and arguments are updated, its device is not: 910, result 7",
+        "update=0 result=0 sum=-4 update=910 result=7", NULL),
+    CASE_SIMULATED("update-of-attributes", "7.5", VERIFIED, update_of_attributes,
+        "nor whether it is cooperative: result 8",
+        "update=910 result=8", NULL),
+#endif
     {0},
 };
