@@ -432,6 +432,7 @@ enum base_status cca_allocator_create(const struct cca_options *options,
     }
     cca->interface.operations = &caching_operations;
     cca->fraction = options->fraction_set ? options->fraction : config->per_process_memory_fraction;
+    cca->fraction_set = options->fraction_set || cca->fraction < 1.0;
     cca->max_split_size_at_creation =
         config->sizes.max_split_size == CCA_UNLIMITED ? -1 : (int64_t)config->sizes.max_split_size;
     cca__lock_init(&cca->settings_lock);

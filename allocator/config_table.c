@@ -263,9 +263,11 @@ const struct cca__config_key cca__config_keys[] = {
      .value = "VERSION",
      .range = "2.0 to 2.15",
      .standard = "2.15",
-     .does = "The rules of that release where the reference tells them: which keys exist, how the "
-             "string is read, and up to 2.11 equal blocks by address instead of by age of the "
-             "segment. Read before all other keys, wherever it stands.",
+     .does =
+         "The rules of that release where the reference tells them: which keys exist and how the "
+         "string is read; up to 2.11 equal blocks by address instead of by age of the segment; "
+         "up to about 2.8 a fraction's limit is cut instead of rounded, and 1 is a limit, too. "
+         "Read before all other keys, wherever it stands.",
      .parse = cca__parse_version},
     {.name = "x_torch_faults",
      .pass = CCA__PASS_OWN,

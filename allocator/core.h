@@ -160,7 +160,8 @@ struct cca {
     _Atomic(struct cca__device *) devices[CCA__DEVICES_MAX];
 
     struct cca__lock settings_lock;
-    double fraction;                    // what a new device starts with; 1: no limit
+    double fraction;                    // what a new device starts with, if it is set
+    bool fraction_set;
     int64_t max_split_size_at_creation; // as statistics show it
     struct cca_out_of_memory_observer out_of_memory_observer;
     struct cca_warning_observer warnings; // set while no other thread is in the allocator

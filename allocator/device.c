@@ -210,10 +210,12 @@ void cca__device_update_settings_locked(struct cca__device *device) {
     device->special = device->counts_requests || device->has_expandable;
 }
 
+// Up to about 2.8 the product was cut instead of rounded, and a fraction of 1 was a limit, too.
 void cca__device_set_fraction_locked(struct cca__device *device, double fraction) {
-    device->limited = fraction < 1.0;
-    device->allowed_bytes =
-        device->limited ? (size_t)round(fraction * (double)device->total_bytes) : 0;
+    const bool old = device->owner->config.torch_minor <= 8;
+    const double allowed = fraction * (double)device->total_bytes;
+    device->limited = fraction < 1.0 || old;
+    device->allowed_bytes = device->limited ? (size_t)(old ? floor(allowed) : round(allowed)) : 0;
     cca__device_update_settings_locked(device);
 }
 
@@ -264,7 +266,8 @@ static enum base_status device_init(struct cca *cca, int ordinal, struct cca__de
     cca__lock_init(&device->growth_lock);
     cca__lock_init(&device->tally_lock);
     cca__lock_init(&device->events_lock);
-    cca__device_set_fraction_locked(device, cca->fraction);
+    if (cca->fraction_set) cca__device_set_fraction_locked(device, cca->fraction);
+    cca__device_update_settings_locked(device);
     *made = device;
     return BASE_OK;
 }

@@ -154,8 +154,10 @@ enum base_status model_set_memory_fraction(struct allocator *allocator, double f
     if (!(fraction >= 0 && fraction <= 1))
         return base_status_set(BASE_INVALID_VALUE, "invalid fraction:%g. Please set within [0, 1].",
                                fraction);
-    model->limited = fraction < 1;
-    model->allowed = (uint64_t)llround(fraction * (double)model->device.capacity_bytes);
+    const double allowed = fraction * (double)model->device.capacity_bytes;
+    const bool is_old = model->settings.minor <= 8; // it was cut, and 1 was a limit, too
+    model->limited = fraction < 1 || is_old;
+    model->allowed = is_old ? (uint64_t)allowed : (uint64_t)llround(allowed);
     return BASE_OK;
 }
 
@@ -223,5 +225,6 @@ enum base_status model_create(const char *config, uint64_t capacity_bytes,
     model->max_split_size_at_start = limit == MODEL_UNLIMITED ? -1 : (int64_t)limit;
     model_device_init(&model->device, capacity_bytes);
     *allocator = &model->base;
+    if (model->settings.start_fraction == 1) return BASE_OK;
     return model_set_memory_fraction(*allocator, model->settings.start_fraction);
 }
