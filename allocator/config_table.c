@@ -307,7 +307,6 @@ const struct cca__config_key cca__config_keys[] = {
     {.name = "x_bound_growth",
      .pass = CCA__PASS_OWN,
      .group = CCA__GROUP_OWN,
-     .effect = CCA__UNBUILT,
      .value = "True or False",
      .standard = "False",
      .does =

@@ -3,6 +3,7 @@
 #include "allocator/testing.h"
 
 #include <cuda.h>
+#include <stdio.h>
 
 static const size_t mib = 1 << 20;
 
@@ -263,6 +264,52 @@ static void a_class_rules_the_reserve_of_its_streams(void) {
     destroy(allocator);
 }
 
+//------------------------------------------------------------------------------------------------
+// Public reports, with the figures that they give.
+
+// pt#123548, pt#193400: the oversize rule refuses what two freed buffers merged to, so each cycle
+// maps 138.5 MiB more, unless x_bound_growth is set: the report wants less than 500.
+static void two_buffers_grow_a_segment(const char *more, int64_t least_mib, int64_t most_mib) {
+    char config[128];
+    snprintf(config, sizeof config, "max_split_size_mb:128,expandable_segments:True%s", more);
+    struct allocator *const allocator = testing_create(config, 40 * BASE_GIB);
+    for (int cycle = 0; cycle < 100; ++cycle) {
+        void *const a = testing_malloc(allocator, 91 * mib, NULL);
+        void *const b = testing_malloc(allocator, 45 * mib + mib / 2, NULL);
+        (void)testing_malloc(allocator, 2 * mib, NULL);
+        testing_free(allocator, a);
+        testing_free(allocator, b);
+    }
+    BASE_CHECK_GE(reserved(allocator) / (int64_t)mib, least_mib);
+    BASE_CHECK_LE(reserved(allocator) / (int64_t)mib, most_mib);
+    destroy(allocator);
+}
+
+// flashlight#180: 10 GiB, freed; 5 and 6 GiB then fit a device of 12 GiB.
+static void freed_memory_is_whole_again(void) {
+    struct allocator *const allocator =
+        testing_create("expandable_segments:True", 12 * BASE_GIB);
+    testing_free(allocator, testing_malloc(allocator, 10 * BASE_GIB, NULL));
+    (void)testing_malloc(allocator, 5 * BASE_GIB, NULL);
+    (void)testing_malloc(allocator, 6 * BASE_GIB, NULL);
+    BASE_CHECK_EQ(reserved(allocator), (int64_t)(11280 * mib));
+    destroy(allocator);
+}
+
+// pt#123548, pt#159567: what makes room for oversize blocks leaves expandable ones alone.
+static void blocks_until_the_device_is_full(const char *config, size_t first, size_t then) {
+    struct allocator *const allocator = testing_create(config, 4 * BASE_GIB);
+    cca_set_warning_observer(allocator,
+                             &(struct cca_warning_observer){.warning = count_warning});
+    testing_free(allocator, testing_malloc(allocator, first, NULL));
+    void *pointer;
+    size_t count = 0;
+    while (allocator_malloc(allocator, 0, then, NULL, &pointer) == BASE_OK) ++count;
+    BASE_CHECK(testing_message_has("CUDA out of memory"));
+    BASE_CHECK_EQ(count, 4 * BASE_GIB / PAGE * PAGE / then);
+    destroy(allocator);
+}
+
 int main(void) {
     what_fails_while_mapping_is_undone(SIM_CALL_MEM_CREATE, 5);
     what_fails_while_mapping_is_undone(SIM_CALL_MEM_MAP, 5);
@@ -278,4 +325,11 @@ int main(void) {
     bad_pointers_are_refused();
     no_addresses_left_is_said();
     a_class_rules_the_reserve_of_its_streams();
+    two_buffers_grow_a_segment("", 13860, 13860);
+    two_buffers_grow_a_segment(",x_bound_growth:True", 340, 499);
+    freed_memory_is_whole_again();
+    blocks_until_the_device_is_full("expandable_segments:True,max_split_size_mb:500", 550 * mib,
+                                    110 * mib);
+    blocks_until_the_device_is_full("expandable_segments:True,max_split_size_mb:2048",
+                                    2048 * mib, 110 * mib);
 }

@@ -29,13 +29,20 @@ enum base_status cca__pool_serve_locked(struct cca *cca, struct cca__pool *pool,
     return cca__hit_serve_locked(cca, pool, rounded, requested, pointer, over_limit);
 }
 
+// Whether max_split_size forbids the best fit. A block of an expandable segment is split whatever
+// its size, so the rule saves nothing there and makes segments grow: x_bound_growth sets it aside.
+static bool is_refused(const struct cca *cca, const struct cca__block *block, size_t rounded) {
+    if (cca->config.sizes.max_split_size == CCA_UNLIMITED) return false;
+    if (cca->config.own.bound_growth && cca__block_is_expandable(block)) return false;
+    return cca__oversize_refused(&cca->config.sizes, block->size, rounded);
+}
+
 enum base_status cca__pool_serve_special_locked(struct cca *cca, struct cca__pool *pool,
                                                 size_t rounded, size_t requested, void **pointer,
                                                 bool *over_limit) {
     const uint32_t number = cca__expandable_find_locked(cca, pool, rounded);
     struct cca__block *const block = cca__block_at(cca, number);
-    if (number == 0 || (cca->config.sizes.max_split_size != CCA_UNLIMITED &&
-                        cca__oversize_refused(&cca->config.sizes, block->size, rounded))) {
+    if (number == 0 || is_refused(cca, block, rounded)) {
         *pointer = NULL;
         return BASE_OK;
     }

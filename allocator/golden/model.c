@@ -20,6 +20,7 @@ static size_t get_free_block(struct model *model, size_t rounded, unsigned strea
     const size_t index = model__candidate(model, &filter);
     if (index == MODEL_NONE) return MODEL_NONE;
     const struct model_settings *settings = &model->settings;
+    if (settings->bound_growth && model->blocks[index].expandable) return index;
     const size_t size = model->blocks[index].size, limit = settings->max_split_size;
     const size_t surplus = settings->max_non_split_rounding != 0 ? settings->max_non_split_rounding
                                                                  : settings->large_segment_size;

@@ -45,6 +45,7 @@ struct model_settings {
     bool ties_by_address; // PyTorch up to 2.11; later by age of the segment
     bool releases_lock;   // only said: it decides nothing in one thread
     bool expandable;
+    bool bound_growth; // x_bound_growth: oversize rules leave expandable blocks alone
     struct model_reserve reserve;
     struct model_reserve_class reserve_classes[16];
     size_t reserve_class_count;

@@ -200,6 +200,10 @@ static enum base_status apply_pair(struct model_settings *settings, const char *
         settings->releases_lock = strcmp(value, "True") == 0;
         return BASE_OK;
     }
+    if (strcmp(key, "x_bound_growth") == 0) {
+        settings->bound_growth = strcmp(value, "True") == 0;
+        return BASE_OK;
+    }
     if (strcmp(key, "expandable_segments") == 0) {
         settings->expandable = strcmp(value, "True") == 0;
         return BASE_OK;
@@ -243,6 +247,7 @@ enum base_status model__settings_apply(struct model_settings *settings, const ch
     settings->ties_by_address = before.ties_by_address;
     settings->releases_lock = before.releases_lock;
     settings->expandable = before.expandable;
+    settings->bound_growth = before.bound_growth;
     settings->reserve = before.reserve;
     memcpy(settings->reserve_classes, before.reserve_classes, sizeof before.reserve_classes);
     settings->reserve_class_count = before.reserve_class_count;

@@ -105,6 +105,8 @@ static void append_expandable(struct plan *plan, struct text *text, bool is_run_
     if (is_run_time ? chance(plan, 0.3) : plan->is_expandable)
         append(text, "%sexpandable_segments:%s", separator(text),
                is_run_time && chance(plan, 0.5) ? "False" : "True");
+    if (chance(plan, 0.2))
+        append(text, "%sx_bound_growth:%s", separator(text), chance(plan, 0.5) ? "True" : "False");
     if (chance(plan, 0.2)) {
         append(text, "%sexpandable_segments_reserve:", separator(text));
         append_amount(plan, text);
