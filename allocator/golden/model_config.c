@@ -169,14 +169,15 @@ static enum base_status parse_reserve_classes(const char *value, struct model_se
 }
 
 // Keys are applied in this order, whatever the order of the string.
-enum turn { TURN_VERSION, TURN_FIRST, TURN_GENERIC, TURN_CUDA, TURN_COUNT };
+enum turn { TURN_VERSION, TURN_FIRST, TURN_GENERIC, TURN_CUDA, TURN_OWN, TURN_COUNT };
 
 static enum turn turn_of(const char *key) {
     if (strcmp(key, "large_segment_size_mb") == 0) return TURN_FIRST;
     if (strcmp(key, "per_process_memory_fraction") == 0) return TURN_CUDA;
     if (strcmp(key, "release_lock_on_cudamalloc") == 0) return TURN_CUDA;
     if (strncmp(key, "expandable_segments_reserve", 27) == 0) return TURN_CUDA;
-    return strcmp(key, "x_torch") == 0 ? TURN_VERSION : TURN_GENERIC;
+    if (strcmp(key, "x_torch") == 0) return TURN_VERSION;
+    return strncmp(key, "x_", 2) == 0 ? TURN_OWN : TURN_GENERIC;
 }
 
 static enum base_status apply_pair(struct model_settings *settings, const char *key,
