@@ -68,12 +68,16 @@ static bool target_choose(struct drawing *drawing, const struct place_wanted *wa
                 *target = (struct target){i, NONE, 0, drawing->program->buffers[i].size};
             continue;
         }
+        bool idle = wanted->capture == NONE; // the allocator itself uses what nobody holds
         for (int k = 0; k < drawing->program->block_count; ++k) {
             const struct block *block = &drawing->program->blocks[k];
+            idle = idle && !(block->buffer == i && drawing->held[k]);
             if (block->buffer == i && block_fits(drawing, k, wanted) &&
                 draw_below(drawing, ++count) == 0)
                 *target = (struct target){i, k, block->start, block->size};
         }
+        if (idle && draw_below(drawing, ++count) == 0)
+            *target = (struct target){i, NONE, 0, drawing->program->buffers[i].size};
     }
     return count > 0;
 }
@@ -540,6 +544,18 @@ static int draw_take(struct drawing *drawing, int stream, int near) {
     return operation.block;
 }
 
+// An earlier block of the device whose bytes are to be held again; or NONE.
+static int block_again(struct drawing *drawing, int stream) {
+    const struct program *program = drawing->program;
+    if (program->block_count == 0 || draw_chance(drawing, 0.5))
+        return NONE;
+    const int block = draw_below(drawing, program->block_count);
+    return program->buffers[program->blocks[block].buffer].device ==
+                   program->streams[stream].device
+               ? block
+               : NONE;
+}
+
 // Work on nothing but a block.
 static void draw_block_work(struct drawing *drawing, int stream, int block) {
     const struct block *bytes = &drawing->program->blocks[block];
@@ -570,7 +586,7 @@ static int stream_beside(struct drawing *drawing, int stream) {
 
 // A block's life, and most times the next one of the same bytes.
 static void draw_block_lives(struct drawing *drawing, int stream) {
-    int block = NONE;
+    int block = block_again(drawing, stream);
     for (int life = 0; life < 2 && drawing_has_room(drawing, 40); ++life) {
         block = draw_take(drawing, stream, block);
         if (block == NONE)
@@ -620,7 +636,7 @@ void draw_memory(struct drawing *drawing, int stream) {
     case 4:
     case 5:
     case 6: draw_some_give(drawing, stream); break;
-    case 7: (void)draw_take(drawing, stream, NONE); break;
+    case 7: (void)draw_take(drawing, stream, block_again(drawing, stream)); break;
     default: draw_block_lives(drawing, stream);
     }
 }

@@ -196,6 +196,19 @@ static bool check_removed(const struct program *program, uint64_t seed,
     return reported;
 }
 
+// One of those that are left: of calls, or of any kind alike, however many there are.
+static int removal_choose(struct base_random *random, const struct removal *removals, int count) {
+    const enum removal_kind wanted =
+        base_random_chance(random, 0.5)
+            ? REMOVAL_CALL
+            : (enum removal_kind)base_random_below(random, REMOVAL_KIND_COUNT);
+    int chosen = NONE;
+    for (int i = 0, alike = 0; i < count; ++i)
+        if (removals[i].kind == wanted && base_random_below(random, (uint64_t)++alike) == 0)
+            chosen = i;
+    return chosen != NONE ? chosen : (int)base_random_below(random, (uint64_t)count);
+}
+
 // Makes something wrong that matters, and checks what is left.
 static void check_removals(const struct program *program, uint64_t seed, bool writes) {
     static struct removal removals[REMOVALS_MAX];
@@ -203,7 +216,7 @@ static void check_removals(const struct program *program, uint64_t seed, bool wr
     struct base_random random = base_random_init(seed, "race property removal");
     for (int count = removals_list(program, writes, removals); count > 0; --count) {
         struct performance performance = performance_make(program, seed);
-        const int chosen = (int)base_random_below(&random, (uint64_t)count);
+        const int chosen = removal_choose(&random, removals, count);
         const struct removal removal = removals[chosen];
         removals[chosen] = removals[count - 1];
         less = *program;
