@@ -226,17 +226,18 @@ void sim__block_access(const struct sim__race_step *step, const struct sim__race
 
 uint64_t sim_block_take(const void *pointer, size_t size, cudaStream_t handle, const char *name) {
     struct sim__stream *stream;
+    struct sim__rows rows;
     uint64_t number = 0;
     base_mutex_lock(&sim__state.lock);
-    if (sim__race_is_on() && size > 0) {
+    if (sim__race_is_on() && sim__rows_make((uint64_t)(uintptr_t)pointer, size, 1, 0, &rows)) {
         sim__call_note(SIM__CALL_OTHER);
         if (sim__stream_resolve(handle, &stream) != cudaSuccess)
             stream = sim__device_current()->legacy;
-        struct sim__block_record *record = record_make((uint64_t)(uintptr_t)pointer, size);
+        struct sim__block_record *record = record_make(rows.start, rows.size);
         record->graph = sim__capture_graph(stream);
         record->take_origin = sim__race_origin_act(SIM__RACE_TAKE, size);
         number = record->number;
-        sim__race_log_take(number, record->range.start, size, stream, name);
+        sim__race_log_take(number, rows.start, rows.size, stream, name);
     }
     base_mutex_unlock(&sim__state.lock);
     return number;

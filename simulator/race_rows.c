@@ -5,10 +5,16 @@
 
 #include "base/check.h"
 
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
 bool sim__rows_make(uint64_t start, uint64_t size, uint64_t rows, uint64_t pitch,
                     struct sim__rows *made) {
-    if (size == 0)
+    if (size == 0 || start >= SIM__ROWS_END)
         return false;
+    size = least(size, SIM__ROWS_END - start);
+    if (rows > 1 && pitch > 0) // whole rows
+        rows = least(rows, (SIM__ROWS_END - start - size) / pitch + 1);
     if (rows <= 1)
         *made = (struct sim__rows){start, size, 1, 0};
     else if (pitch <= size)
@@ -17,9 +23,6 @@ bool sim__rows_make(uint64_t start, uint64_t size, uint64_t rows, uint64_t pitch
         *made = (struct sim__rows){start, size, rows, pitch};
     return true;
 }
-
-static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static uint64_t row_start(const struct sim__rows *rows, uint64_t row) {
     return rows->start + row * rows->pitch;

@@ -15,7 +15,9 @@ struct sim__rows {
     uint64_t start, size, rows, pitch;
 };
 
-// False if there are no bytes. Rows that touch or overlap become one piece.
+// False if there are no bytes. Rows that touch or overlap become one piece. Nobody has memory behind
+// SIM__ROWS_END: what a program says of it is left out, so that sums and differences never wrap.
+#define SIM__ROWS_END ((uint64_t)1 << 61)
 bool sim__rows_make(uint64_t start, uint64_t size, uint64_t rows, uint64_t pitch,
                     struct sim__rows *made);
 

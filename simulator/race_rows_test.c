@@ -82,6 +82,38 @@ static void nothing_is_no_range(void) {
     BASE_CHECK_EQ(sim__rows_end(&made), 104);
 }
 
+// Whatever a program says: no sum wraps, and no range ends before it begins.
+static void what_lies_behind_all_memory_is_left_out(void) {
+    static const uint64_t words[] = {0, 1, 64, 4096, UINT64_C(1) << 46, SIM__ROWS_END - 64,
+                                     SIM__ROWS_END, UINT64_MAX / 2, UINT64_MAX - 7, UINT64_MAX};
+    enum { COUNT = sizeof words / sizeof words[0] };
+    const struct sim__rows usual = {4096, 64, 1, 0};
+    struct sim__rows made;
+    struct sim__range found;
+    for (int i = 0; i < COUNT * COUNT * COUNT * COUNT; ++i) {
+        const uint64_t start = words[i % COUNT], size = words[i / COUNT % COUNT];
+        const uint64_t rows = words[i / COUNT / COUNT % COUNT];
+        const uint64_t pitch = words[i / COUNT / COUNT / COUNT];
+        base_check_context("%#lx: %#lx bytes, %#lx rows, pitch %#lx", start, size, rows, pitch);
+        const bool is_made = sim__rows_make(start, size, rows, pitch, &made);
+        BASE_CHECK_EQ(is_made, size > 0 && start < SIM__ROWS_END);
+        if (!is_made)
+            continue;
+        BASE_CHECK_EQ(made.start, start);
+        BASE_CHECK(made.size >= 1 && made.size <= SIM__ROWS_END - start);
+        BASE_CHECK(sim__rows_end(&made) > start && sim__rows_end(&made) <= SIM__ROWS_END);
+        BASE_CHECK(made.rows <= (rows == 0 ? 1 : rows));
+        BASE_CHECK(sim__rows_meet(&made, &made, &found));
+        BASE_CHECK_EQ(found.start, start);
+        if (sim__rows_meet(&made, &usual, &found))
+            BASE_CHECK(found.start >= 4096 && found.start + found.size <= 4096 + 64);
+    }
+    base_check_context(NULL);
+    BASE_CHECK(sim__rows_make(UINT64_C(1) << 46, 64, UINT64_MAX, UINT64_MAX, &made));
+    BASE_CHECK_EQ(made.rows, 1);
+    BASE_CHECK_EQ(made.size, 64);
+}
+
 // Columns of a matrix with a million rows.
 static void many_rows_cost_what_one_does(void) {
     const uint64_t rows = 1000000, pitch = 4096;
@@ -100,6 +132,7 @@ static void many_rows_cost_what_one_does(void) {
 int main(void) {
     operations_agree_with_bytes();
     nothing_is_no_range();
+    what_lies_behind_all_memory_is_left_out();
     many_rows_cost_what_one_does();
     return 0;
 }

@@ -468,6 +468,24 @@ static void threads_hand_over_what_they_did(void) {
     BASE_CHECK_EQ(sim_reading("threads", "shared"), BASE_OK);
 }
 
+static void accesses_may_claim_more_than_there_is(void) {
+    begin();
+    char *p = written_memory(SIZE);
+    launch("wraps", s, &(struct sim_access){SIM_ACCESS_WRITE, p, .size = SIZE_MAX}, 1);
+    expect(SIM_RACE_UNMAPPED, "wraps", "");
+    launch("rows", t, &(struct sim_access){SIM_ACCESS_READ, p, 8, SIZE_MAX, SIZE_MAX / 2, 0}, 1);
+    expect(SIM_RACE_READ_WRITE, "wraps", "rows");
+    writes("behind all", s, (void *)(UINTPTR_MAX - 7), 64);
+    sim_host_access((void *)(UINTPTR_MAX - 7), SIZE_MAX, true);
+    sim_block_give(sim_block_take((void *)(UINTPTR_MAX - 7), 64, s, "behind all"));
+    must(cudaDeviceSynchronize());
+    const uint64_t block = sim_block_take(p, SIZE_MAX, s, "wraps");
+    writes("block", s, p, 8);
+    sim_block_give(block);
+    writes("no block", s, p, 8);
+    end();
+}
+
 // --- Blocks ---
 
 static void the_later_of_two_blocks_holds_the_bytes(void) {
@@ -652,6 +670,7 @@ int main(void) {
         a_measured_time_says_that_both_events_came,
         events_of_graphs_cover_launches,
         threads_hand_over_what_they_did,
+        accesses_may_claim_more_than_there_is,
         the_later_of_two_blocks_holds_the_bytes,
         copies_mean_the_block_that_holds_the_bytes,
         memory_that_was_given_back_is_nobodys,
