@@ -5,10 +5,10 @@
 //
 // A batch is uploaded, two layers of work follow, and the first layer's result is reduced on the
 // side while the second runs. The race checker is on: so each box says which memory it touches, in
-// which block, and who submitted it; and the program ends with status 1 if anything is left
-// unordered.
+// which block, and who submitted it; and a race would end the program with status 1.
 #define SIM_CALL_SITES
 #include "base/check.h"
+#include "base/options.h"
 #include "simulator/sim.h"
 #include "simulator/sim_race.h"
 
@@ -85,14 +85,19 @@ static cudaGraph_t step_capture(cudaStream_t compute, cudaStream_t side, float *
     return graph;
 }
 
-int main(int count, char **arguments) {
+int main(int argc, char **argv) {
+    static const struct base_program program = {
+        .name = "graph_picture",
+        .arguments = "STEP.dot",
+        .summary = "Captures a step of two streams, draws it, and launches it.",
+        .argument_count_minimum = 1,
+        .argument_count_maximum = 1,
+    };
+    struct base_common common = BASE_COMMON_DEFAULTS;
     cudaStream_t compute, side;
     cudaGraphExec_t step;
     float *memory, number = 0;
-    if (count != 2) {
-        fprintf(stderr, "usage: graph_picture STEP.dot\n");
-        return 2;
-    }
+    base_options_parse(&program, argc, argv, &common);
     BASE_CHECK_EQ(sim_race_start(&(struct sim_race_options){.fail = true}), BASE_OK);
     CALL(cudaStreamCreateWithFlags(&compute, cudaStreamNonBlocking));
     CALL(cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking));
@@ -104,7 +109,7 @@ int main(int count, char **arguments) {
     sim_block_take(memory + 2 * COUNT, BYTES, compute, "output");
 
     const cudaGraph_t graph = step_capture(compute, side, memory, &number);
-    CALL(cudaGraphDebugDotPrint(graph, arguments[1], 0));
+    CALL(cudaGraphDebugDotPrint(graph, common.arguments[0], 0));
     CALL(cudaGraphInstantiate(&step, graph, 0));
     CALL(cudaGraphDestroy(graph));
     for (int i = 1; i <= LAUNCHES; ++i) {

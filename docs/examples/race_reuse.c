@@ -4,13 +4,13 @@
 //
 //     race_reuse [REPORTS.jsonl]
 //
-// Runs the program as it is, then mended, and prints what the race checker found; reports go to
-// standard error, and to the file for `bazel run //reports:race`.
+// Runs the program as it is, then mended; reports go to standard error, and to the file.
 #define SIM_CALL_SITES
 #include "simulator/sim.h"
 
 #include "allocator/cca.h"
 #include "base/check.h"
+#include "base/options.h"
 #include "simulator/sim_race.h"
 #include "workload/race_blocks.h"
 
@@ -77,7 +77,15 @@ static void run(bool mended, const char *path) {
 }
 
 int main(int argc, char **argv) {
-    run(false, argc > 1 ? argv[1] : NULL);
+    static const struct base_program program = {
+        .name = "race_reuse",
+        .arguments = "[REPORTS.jsonl]",
+        .summary = "A block handed out too early, and what the race checker says.",
+        .argument_count_maximum = 1,
+    };
+    struct base_common common = BASE_COMMON_DEFAULTS;
+    base_options_parse(&program, argc, argv, &common);
+    run(false, common.argument_count > 0 ? common.arguments[0] : NULL);
     run(true, NULL);
     return 0;
 }

@@ -7,6 +7,7 @@
 //
 // With a file name it writes the timeline of the timed schedule as well.
 #include "base/check.h"
+#include "base/options.h"
 #include "base/size.h"
 #include "simulator/sim.h"
 
@@ -164,8 +165,16 @@ static void run_on_the_clock(const char *timeline) {
 }
 
 int main(int argc, char **argv) {
+    static const struct base_program program = {
+        .name = "simulator_order",
+        .arguments = "[TIMELINE.json]",
+        .summary = "Three streams under every schedule, with all waits and with one too few.",
+        .argument_count_maximum = 1,
+    };
+    struct base_common common = BASE_COMMON_DEFAULTS;
+    base_options_parse(&program, argc, argv, &common);
     run_under_all(true);
     run_under_all(false);
-    run_on_the_clock(argc > 1 ? argv[1] : NULL);
+    run_on_the_clock(common.argument_count > 0 ? common.arguments[0] : NULL);
     return 0;
 }
