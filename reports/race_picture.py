@@ -40,7 +40,7 @@ class Picture:
     # ----------------------------------------------------------------------------------------------
 
     def text(self, x, y, text, size=SIZE_PT, name="ink", **keywords):
-        keywords = {"ha": "left", "va": "center"} | keywords
+        keywords = {"ha": "left", "va": "center", "parse_math": False} | keywords
         self.axes.text(x, y, text, fontsize=size, color=style.color(name), **keywords)
 
     def line(self, x, y, name="grid", width=0.8, **keywords):

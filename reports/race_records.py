@@ -8,7 +8,7 @@ what would be right.
 import dataclasses
 import json
 
-from reports.reader import Reader, ResultError
+from reports.reader import Reader, ResultError, reason_of
 
 SCHEMA = "tidemark-races-1"
 KINDS = ("operation", "node", "record", "wait", "host-wait", "host", "alloc", "free", "take",
@@ -273,7 +273,7 @@ def read_line(path, number, line):
     try:
         return Reader(path, json.loads(line), f"line {number}")
     except (ValueError, RecursionError) as error:
-        what = getattr(error, "msg", "nested too deeply")
+        what = reason_of(error)
         raise ResultError(f"{path}:{number}: {what}; expected a JSON object") from None
 
 

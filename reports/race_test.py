@@ -174,6 +174,14 @@ class Picture(unittest.TestCase):
         self.assertIn("make stream 7 wait for it", whole)
         self.assertIn("0x7f0000200000", whole)
 
+    def test_dollar_signs_are_no_formula(self):
+        made = race_sample.early_record()
+        made["log"][0]["what"] = made["first"]["what"] = "kernel $add$"
+        made["missing"] = "stream 7 never waited for $\\frac{$"
+        words = words_of(svg_of(made))
+        self.assertIn("$add$", words)
+        self.assertIn(made["missing"], words)
+
     def test_one_arrow_is_dashed_and_red(self):
         for make in (race_sample.early_record, race_sample.reuse, race_sample.crowded):
             dashed = [
@@ -256,6 +264,7 @@ class Page(unittest.TestCase):
         nobody = race_sample.early_record() | {"first": None, "second": None}
         mode = race_sample.early_record()
         mode["first"]["mode"] = "eats"
+        digits = good.replace('"size": ', '"size": ' + 400 * "1", 1)
         kind = race_sample.early_record()
         kind["log"][0]["kind"] = "sings"
         order = race_sample.early_record()
@@ -269,6 +278,8 @@ class Page(unittest.TestCase):
             (f"{head}\n{good}\n{{}}\n", 'line 3: "number" is missing'),
             (f"{head}\n{json.dumps(nobody)}\n", "no operation"),
             (f"{head}\n{json.dumps(mode)}\n", "eats"),
+            (f"{head}\n{digits}\n", "too many digits"),
+            (5000 * "1" + "\n", "too many digits"),
             (f"{head}\n{json.dumps(kind)}\n", "sings"),
             (f"{head}\n{json.dumps(order)}\n", "not in order"),
         ):

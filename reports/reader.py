@@ -3,8 +3,10 @@ that says which file, where in it, what is wrong and what would be right.
 """
 
 import json
-import math
 import os
+import sys
+
+NUMBER_MAX = sys.float_info.max  # an integer may have any number of digits
 
 
 class ResultError(Exception):
@@ -51,8 +53,9 @@ class Reader:
     def number(self):
         if isinstance(self.value, bool) or not isinstance(self.value, (int, float)):
             self.fail(f"is {kind_of(self.value)}", "a number")
-        if not math.isfinite(self.value):
-            self.fail(f"is {self.value}", "a finite number")
+        if not abs(self.value) <= NUMBER_MAX:
+            what = f"is {self.value}" if isinstance(self.value, float) else "has too many digits"
+            self.fail(what, "a finite number")
         if self.value < 0:
             self.fail(f"is {self.value}", "a number that is not negative")
         return self.value
@@ -62,7 +65,7 @@ class Reader:
         if not isinstance(self.value, list):
             self.fail(f"is {kind_of(self.value)}", "a list of numbers")
         for i, value in enumerate(self.value):
-            if type(value) not in (int, float) or not 0 <= value < math.inf:
+            if type(value) not in (int, float) or not 0 <= value <= NUMBER_MAX:
                 Reader(self.path, value, f"{self.where}[{i}]").number()
         return self.value
 
@@ -76,6 +79,13 @@ def kind_of(value):
         str: f'the text "{value}"',
         bool: str(value).lower(),
     }.get(type(value), f"{value}")
+
+
+def reason_of(error):
+    """Why a text is no JSON."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return getattr(error, "msg", "a number has too many digits")
 
 
 def read_json(folder, name):
@@ -96,6 +106,6 @@ def read_json(folder, name):
     try:
         return Reader(path, json.loads(text))
     except (ValueError, RecursionError) as error:
-        what = getattr(error, "msg", "nested too deeply")
+        what = reason_of(error)
         line = f" at line {error.lineno}, column {error.colno}" if hasattr(error, "lineno") else ""
         raise ResultError(f"{path}: {what}{line}; expected a complete JSON object") from None

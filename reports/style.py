@@ -205,7 +205,8 @@ class Canvas:
         return axes
 
     def text(self, left, top, text, size=FONT_PT, **keywords):
-        """The baseline is at TOP."""
+        """The baseline is at TOP. A name may have dollar signs: no formula is meant."""
+        keywords = {"parse_math": False} | keywords
         return self.figure.text(
             left / self.width, 1 - top / self.height, text, fontsize=size, **keywords
         )
