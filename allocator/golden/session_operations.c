@@ -472,7 +472,7 @@ static enum base_status perform_segment_sizes(struct golden_request *request) {
     const enum base_status status =
         session->subject->expandable_segments(session->allocator, &segments, &count);
     if (status != BASE_OK) return print_status(request, status);
-    qsort(segments, count, sizeof *segments, compare_mapped);
+    if (count > 0) qsort(segments, count, sizeof *segments, compare_mapped);
     request->is_list = true;
     for (size_t index = 0; index < count; index++)
         fprintf(request->outcome, " %d:%s:%zu",
