@@ -25,8 +25,9 @@ cudaError_t sim__call_end(enum sim_call call, cudaError_t error);
 // that calls this, as sim__call_begin does in checked mode and while the race checker is on.
 void sim__call_note(enum sim_call call) __attribute__((noinline));
 
-// caller.c: "upload (train.c:31), called by step (train.c:80)", from what such a call noted; without
-// debug information "upload (./program+0x1a5d)"; "" if nothing is known. Cut to SIZE; returns TEXT.
+// caller.c: "upload (train.c:31), called by step (train.c:80)", from what such a call noted;
+// without debug information "upload (./program+0x1a5d)"; "" if nothing is known. Cut to SIZE;
+// returns TEXT.
 #define SIM__CALLED_BY ", called by "
 const char *sim__callers_text(const void *const callers[SIM__CALLERS], char *text, size_t size);
 

@@ -1,6 +1,6 @@
-// Questions about the devices, the thread's current device, peers. What the device is comes from its
-// profile; total memory is what was configured. The rest is the same for all datacentre devices of
-// these years.
+// Questions about the devices, the thread's current device, peers. What the device is comes from
+// its profile; total memory is what was configured. The rest is the same for all datacentre devices
+// of these years.
 #include "simulator/device.h"
 
 #include "simulator/call.h"

@@ -1,8 +1,8 @@
 // The order of order.h: columns, what streams, events and executables know.
 //
 // A column's numbers are the engine's sequence numbers of its stream, moved so that a column can be
-// used again for another stream: later numbers are greater ones. It is used again when the stream is
-// gone and the host knows all that it did, which then comes before whatever is submitted.
+// used again for another stream: later numbers are greater ones. It is used again when the stream
+// is gone and the host knows all that it did, which then comes before whatever is submitted.
 //
 // A stream with memory that it freed to a pool has a second column, which stands for the same
 // operations: what a pool waits for of its own accord raises that one only.

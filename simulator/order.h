@@ -3,8 +3,8 @@
 // another one that comes after the free; and the race checker (race.h).
 //
 // Each stream and each host thread is a *column*: its operations are numbered. A *clock* says, for
-// each column, up to which of its operations its owner comes after. Each stream has the clock of its
-// next operation, each event that of its record, the host (each host thread under the reading
+// each column, up to which of its operations its owner comes after. Each stream has the clock of
+// its next operation, each event that of its record, the host (each host thread under the reading
 // threads=strict) what it knows to be complete. A clock that two have is one clock until one of
 // them learns more; whoever knows an operation knows all that it came after, so that most joins are
 // one comparison.

@@ -1,6 +1,6 @@
-// The order of order.h against plain sets (race_model.h), over random programs: streams of all kinds
-// on two devices, more and more of them, destroyed and made anew; events that are recorded again,
-// destroyed and made anew; host waits of each kind; blocking copies; copies between devices.
+// The order of order.h against plain sets (race_model.h), over random programs: streams of all
+// kinds on two devices, more and more of them, destroyed and made anew; events that are recorded
+// again, destroyed and made anew; host waits of each kind; blocking copies; copies between devices.
 //
 // How it is asked: each operation writes a byte of its own and reads bytes of some earlier ones, so
 // that the checker reports the two exactly if nothing orders them.

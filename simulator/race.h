@@ -53,7 +53,8 @@ void sim__race_learned(void);
 struct sim__race_node *sim__race_node_create(const struct sim__operation *operation,
                                              uint64_t graph, uint64_t stream);
 struct sim__race_node *sim__race_node_retain(struct sim__race_node *node);
-void sim__race_node_release(struct sim__race_node *node); // also while the checker is off; NULL is fine
+// Also while the checker is off; NULL is fine.
+void sim__race_node_release(struct sim__race_node *node);
 // For pictures: the node's INDEX-th access, false beyond the last; its label, or NULL.
 struct sim__race_node_access {
     enum sim_access_mode mode;

@@ -1,5 +1,5 @@
-// What operations access: of copies, fills and values it is known, of kernels and host functions the
-// program says it.
+// What operations access: of copies, fills and values it is known, of kernels and host functions
+// the program says it.
 #include "simulator/race_access.h"
 
 #include "simulator/race_block.h"

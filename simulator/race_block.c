@@ -1,6 +1,6 @@
 // The blocks of race_block.h: by number in a table, and those that are held by address. A block
-// that was given back is forgotten, unless nodes of graphs still mean it; a number that is not known
-// any more is one that was given back. Their history, for reports, is the log's.
+// that was given back is forgotten, unless nodes of graphs still mean it; a number that is not
+// known any more is one that was given back. Their history, for reports, is the log's.
 #include "simulator/race_block.h"
 
 #include "base/address_map.h"

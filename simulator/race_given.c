@@ -73,10 +73,10 @@ uint64_t sim__given_block(const struct sim__rows *rows) {
             ? NULL
             : sim__range_overlapping(&givens, rows->start, sim__rows_end(rows) - rows->start);
     const struct given *given = (const struct given *)range;
-    return given != NULL && sim__rows_meet(rows, &(struct sim__rows){range->start, range->size, 1, 0},
-                                           NULL)
-               ? given->number
-               : 0;
+    if (given == NULL)
+        return 0;
+    const struct sim__rows whole = {range->start, range->size, 1, 0};
+    return sim__rows_meet(rows, &whole, NULL) ? given->number : 0;
 }
 
 void sim__given_begin(bool only) { blocks_only = only; }

@@ -1,5 +1,5 @@
-// Nodes of graphs, and launches: all nodes are one position of the stream for others, and ordered by
-// the edges among themselves.
+// Nodes of graphs, and launches: all nodes are one position of the stream for others, and ordered
+// by the edges among themselves.
 #include "simulator/graph.h"
 #include "simulator/graph_memory.h"
 #include "simulator/race_access.h"

@@ -1,8 +1,8 @@
 // The inside of the race checker: what its files share.
 //
 // A *step* is what comes as one: an operation of a stream, a node of a launch, something that the
-// host does. Its accesses are looked at one after the other; when it ends, the pairs that were found
-// are told, one for each other step and allocation.
+// host does. Its accesses are looked at one after the other; when it ends, the pairs that were
+// found are told, one for each other step and allocation.
 //
 // All functions need the simulator's lock.
 #ifndef TIDEMARK_SIMULATOR_RACE_INSIDE_H
@@ -47,8 +47,8 @@ extern uint64_t sim__race_step_count; // since checking began, or the machine st
 // A small program so far: what only makes its reports more complete is kept.
 static inline bool sim__race_is_early(void) { return sim__race_step_count <= 4096; }
 
-// The program tells what the host touches (sim_host_access): so memory of the host that nobody wrote
-// was not written.
+// The program tells what the host touches (sim_host_access): so memory of the host that nobody
+// wrote was not written.
 extern bool sim__race_host_tells;
 
 // --- race_step.c ---
@@ -96,8 +96,8 @@ static inline bool sim__race_is_before(const struct sim__race_step *step,
 
 // --- race_graph.c: order within a launch ---
 
-// Nodes A and B, by place, of which A has the smaller one: whether A comes before B; whether it does
-// because both are in one lane.
+// Nodes A and B, by place, of which A has the smaller one: whether A comes before B; whether it
+// does because both are in one lane.
 bool sim__race_plan_before(struct sim__race_plan *plan, uint32_t a, uint32_t b);
 bool sim__race_plan_same_lane(struct sim__race_plan *plan, uint32_t a, uint32_t b);
 // Notes the last of some nodes in each lane; whether NODE is it.

@@ -2,9 +2,9 @@
 // buffer from a few streams with some events between them. A plain model keeps for each operation
 // which bytes it reads, writes and updates, and compares all pairs.
 //
-// Short programs: the reports are exactly the pairs that conflict without order. Long ones, in which
-// the checker forgets what later accesses stand for: every report is such a pair, and an operation
-// that has some has a report.
+// Short programs: the reports are exactly the pairs that conflict without order. Long ones, in
+// which the checker forgets what later accesses stand for: every report is such a pair, and an
+// operation that has some has a report.
 #include "base/check.h"
 #include "base/random.h"
 #include "simulator/race_model.h"

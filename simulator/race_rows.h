@@ -1,5 +1,5 @@
-// Strided ranges of bytes: ROWS pieces of SIZE bytes, PITCH apart. Arithmetic on them costs the same
-// for one row and for a million, as long as both have one pitch.
+// Strided ranges of bytes: ROWS pieces of SIZE bytes, PITCH apart. Arithmetic on them costs the
+// same for one row and for a million, as long as both have one pitch.
 #ifndef TIDEMARK_SIMULATOR_RACE_ROWS_H
 #define TIDEMARK_SIMULATOR_RACE_ROWS_H
 
@@ -15,8 +15,9 @@ struct sim__rows {
     uint64_t start, size, rows, pitch;
 };
 
-// False if there are no bytes. Rows that touch or overlap become one piece. Nobody has memory behind
-// SIM__ROWS_END: what a program says of it is left out, so that sums and differences never wrap.
+// False if there are no bytes. Rows that touch or overlap become one piece. Nobody has memory
+// behind SIM__ROWS_END: what a program says of it is left out, so that sums and differences never
+// wrap.
 #define SIM__ROWS_END ((uint64_t)1 << 61)
 bool sim__rows_make(uint64_t start, uint64_t size, uint64_t rows, uint64_t pitch,
                     struct sim__rows *made);
@@ -38,8 +39,8 @@ bool sim__rows_meet(const struct sim__rows *a, const struct sim__rows *b,
 // Whether B is part of A; false if that would take long to find out.
 bool sim__rows_contain(const struct sim__rows *a, const struct sim__rows *b);
 
-// Calls PIECE for disjoint parts which together are A without B, or what A and B have in common. False,
-// and some calls may have been made, if there would be more than SIM__ROWS_PIECES_MAX.
+// Calls PIECE for disjoint parts which together are A without B, or what A and B have in common.
+// False, and some calls may have been made, if there would be more than SIM__ROWS_PIECES_MAX.
 #define SIM__ROWS_PIECES_MAX 4096
 typedef void sim__rows_piece(const struct sim__rows *piece, void *argument);
 bool sim__rows_without(const struct sim__rows *a, const struct sim__rows *b,

@@ -179,7 +179,8 @@ void sim__race_threads_begin(void) {
     listening = true;
 }
 
-// Threads that were started meanwhile are still known by our name: then the hooks stay, and pass on.
+// Threads that were started meanwhile are still known by our name: then the hooks stay, and pass
+// on.
 void sim__race_threads_end(void) {
     if (!listening || started != NULL)
         return;

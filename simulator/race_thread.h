@@ -1,5 +1,5 @@
-// Hand-offs between host threads by base/thread.h: race_thread.c. The functions need the simulator's
-// lock, the last but one does not.
+// Hand-offs between host threads by base/thread.h: race_thread.c. The functions need the
+// simulator's lock, the last but one does not.
 #ifndef TIDEMARK_SIMULATOR_RACE_THREAD_H
 #define TIDEMARK_SIMULATOR_RACE_THREAD_H
 

@@ -1,5 +1,5 @@
-// Host threads under the reading threads=strict: what locks, conditions, starts and joins hand over,
-// and that nothing else does. Each program under sim_serialize too.
+// Host threads under the reading threads=strict: what locks, conditions, starts and joins hand
+// over, and that nothing else does. Each program under sim_serialize too.
 #include "base/check.h"
 #include "base/thread.h"
 #include "simulator/sim.h"

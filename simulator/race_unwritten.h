@@ -2,8 +2,8 @@
 // orders with the read may still be submitted, and then the two are a pair, and nobody can say what
 // the read sees. So a read waits until everything to come comes after it, or checking stops.
 //
-// Copies take undefined bytes with them, and nothing is said of that. What they took counts where it
-// is used, unless a write that is not ordered with one of the copies may have defined it.
+// Copies take undefined bytes with them, and nothing is said of that. What they took counts where
+// it is used, unless a write that is not ordered with one of the copies may have defined it.
 #ifndef TIDEMARK_SIMULATOR_RACE_UNWRITTEN_H
 #define TIDEMARK_SIMULATOR_RACE_UNWRITTEN_H
 

@@ -40,7 +40,8 @@ struct sim__observation {
     uint32_t edge_first, edge_count, edge_size;
 };
 
-// What stands beside a typical virtual time: the same time with the low and the high costs (cost.h).
+// What stands beside a typical virtual time: the same time with the low and the high costs
+// (cost.h).
 struct sim__bounds {
     uint64_t low_ns, high_ns;
 };

@@ -32,9 +32,9 @@ cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t *node, cudaGraphNode_t orig
 cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node);
 
 // --- Edges. Edge data may be NULL: all zero. An edge that is there already or leads from a node to
-// itself, or data that is not for nodes of these types: cudaErrorInvalidValue. A cycle is found when
-// the graph is instantiated. The types and ports that let a dependent kernel begin early are kept
-// and given back; a dependent node begins behind the end of the other one all the same. ---
+// itself, or data that is not for nodes of these types: cudaErrorInvalidValue. A cycle is found
+// when the graph is instantiated. The types and ports that let a dependent kernel begin early are
+// kept and given back; a dependent node begins behind the end of the other one all the same. ---
 
 cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
                                      const cudaGraphNode_t *to, const cudaGraphEdgeData *edge_data,
@@ -60,8 +60,8 @@ cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node,
                                          struct cudaKernelNodeParams *parameters);
 cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
                                          const struct cudaKernelNodeParams *parameters);
-// What a kernel asks for besides its parameters: its priority (captured: the stream's) and whether it
-// is cooperative. They are kept and told; other attributes: cudaErrorNotSupported.
+// What a kernel asks for besides its parameters: its priority (captured: the stream's) and whether
+// it is cooperative. They are kept and told; other attributes: cudaErrorNotSupported.
 cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID attribute,
                                             cudaLaunchAttributeValue *value);
 cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID attribute,
@@ -129,8 +129,8 @@ cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *handle,
                                              unsigned int flags TIDEMARK_SIMULATOR_DEFAULT(0));
 
 // --- Queries. *count is the size of the arrays, and becomes the number stored in them; short ones
-// get a prefix, the rest of long ones becomes NULL. Without an array *count becomes the number there
-// is. Edges that carry something, asked for without EDGE_DATA: cudaErrorLossyQuery. ---
+// get a prefix, the rest of long ones becomes NULL. Without an array *count becomes the number
+// there is. Edges that carry something, asked for without EDGE_DATA: cudaErrorLossyQuery. ---
 
 // In the order in which they were added.
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count);
@@ -146,8 +146,8 @@ cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *t
 // --- Executables: a graph made ready to launch; the graph may be changed and destroyed then. ---
 
 // An unknown flag, an upload without a stream, a cycle: cudaErrorInvalidValue. Launches from the
-// device are not simulated: cudaErrorNotSupported. A graph with memory nodes has one executable at a
-// time (cudaErrorInvalidValue).
+// device are not simulated: cudaErrorNotSupported. A graph with memory nodes has one executable at
+// a time (cudaErrorInvalidValue).
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
                                  unsigned long long flags TIDEMARK_SIMULATOR_DEFAULT(0));
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
@@ -160,8 +160,8 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
 // --- Changes to executables, for launches to come. NODE: of the graph that the executable was made
 // from. What cannot change is cudaErrorInvalidValue: the device of a kernel, the kinds of memory of
-// copies and fills and the devices that own it, the shape of fills of several rows; copies of several
-// rows do not change at all here. ---
+// copies and fills and the devices that own it, the shape of fills of several rows; copies of
+// several rows do not change at all here. ---
 
 cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
                                              const struct cudaKernelNodeParams *parameters);
@@ -187,8 +187,8 @@ cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t exec, cudaGraphNode_t node,
                                     unsigned int is_enabled);
 cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t exec, cudaGraphNode_t node,
                                     unsigned int *is_enabled);
-// All nodes take the parameters of those of GRAPH, which must have the same nodes and edges, made in
-// the same order. cudaErrorGraphExecUpdateFailure: *info says what does not fit, and nothing has
+// All nodes take the parameters of those of GRAPH, which must have the same nodes and edges, made
+// in the same order. cudaErrorGraphExecUpdateFailure: *info says what does not fit, and nothing has
 // changed.
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
                                 cudaGraphExecUpdateResultInfo *info);
@@ -198,10 +198,10 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
 // One item of STREAM: behind all earlier work of the stream, and behind the executable's earlier
 // launches and uploads in any stream; later work of the stream waits for every node. Nodes run in
 // any order that the edges allow. cudaErrorStreamCaptureUnsupported for a stream that captures.
-// With memory nodes: cudaErrorInvalidValue if one of the allocations that the graph leaves behind is
-// live since an earlier launch (cudaGraphInstantiateFlagAutoFreeOnLaunch frees it instead), or one
-// that it frees is not live; cudaErrorMemoryAllocation, and nothing is launched, if the device has
-// no memory for it.
+// With memory nodes: cudaErrorInvalidValue if one of the allocations that the graph leaves behind
+// is live since an earlier launch (cudaGraphInstantiateFlagAutoFreeOnLaunch frees it instead), or
+// one that it frees is not live; cudaErrorMemoryAllocation, and nothing is launched, if the device
+// has no memory for it.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 // Takes the memory that a launch needs; in the order of STREAM and of the executable's launches.
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
@@ -238,15 +238,15 @@ cudaError_t cudaDeviceSetGraphMemAttribute(int device, enum cudaGraphMemAttribut
                                            void *value);
 
 // Writes the graph in Graphviz's language to the file PATH: a box a node, with what it does, the
-// addresses it names, the stream that captured it (as a colour), and while the race checker is on the
-// allocator's blocks; child graphs as frames. FLAGS (enum cudaGraphDebugDotFlags) add handles,
+// addresses it names, the stream that captured it (as a colour), and while the race checker is on
+// the allocator's blocks; child graphs as frames. FLAGS (enum cudaGraphDebugDotFlags) add handles,
 // addresses of functions and arguments. The file appears when it is complete; if it cannot be
 // written: cudaErrorOperatingSystem.
 cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, unsigned int flags);
 
 // --- User objects: counted, with a destructor that runs when nobody refers to one any more, as a
-// host function: it may make no CUDA call. Copies and executables of a graph refer to its objects as
-// it does. ---
+// host function: it may make no CUDA call. Copies and executables of a graph refer to its objects
+// as it does. ---
 
 // FLAGS must be cudaUserObjectNoDestructorSync.
 cudaError_t cudaUserObjectCreate(cudaUserObject_t *object, void *pointer, cudaHostFn_t destroy,
