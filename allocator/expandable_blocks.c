@@ -154,7 +154,7 @@ void cca__expandable_set_up_block(struct cca *cca, const struct cca__pool *pool,
     block->previous = block->next = 0;
     block->segment = segment;
     atomic_store_explicit(&block->pool, pool->number, memory_order_relaxed);
-    block->state = state;
+    block->state = (uint8_t)state;
     block->flags = CCA__BLOCK_EXPANDABLE;
 }
 

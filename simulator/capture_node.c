@@ -21,7 +21,7 @@ static enum cudaGraphNodeType type_of(const struct sim__operation *operation) {
     case SIM__OPERATION_VALUE: return SIM__NODE_VALUE;
     default: break;
     }
-    BASE_CHECK(!"an operation that no program submits");
+    BASE_CHECK(false && "an operation that no program submits");
     return cudaGraphNodeTypeCount;
 }
 

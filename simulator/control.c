@@ -144,7 +144,7 @@ static enum base_status devices_from_environment(int *count) {
 static enum base_status size_from_environment(const char *variable, uint64_t *bytes) {
     const char *text = getenv(variable);
     const enum base_status status = text == NULL ? BASE_OK : base_size_parse(text, bytes);
-    return status == BASE_OK ? BASE_OK : base_status_prefix(status, variable);
+    return status == BASE_OK ? BASE_OK : base_status_prefix(status, "%s", variable);
 }
 
 static enum base_status checked_from_environment(bool *checked) {
