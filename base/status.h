@@ -12,6 +12,10 @@
 #ifndef TIDEMARK_BASE_STATUS_H
 #define TIDEMARK_BASE_STATUS_H
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // X(NAME, EXIT, TEXT): the enumerator BASE_NAME, the exit status of a program that ends with it
 // (0 well, 1 a check failed, 2 wrong usage or unreadable input, 3 the environment lacks something,
 // 130 interrupted), and what the status means when no sentence was set.
@@ -61,5 +65,9 @@ const char *base_status_message(void);
 const char *base_status_name(enum base_status status);
 const char *base_status_text(enum base_status status);
 int base_status_exit_code(enum base_status status);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

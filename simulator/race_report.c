@@ -272,10 +272,14 @@ void sim__race_report(const struct sim__race_found *found) {
         return;
     const uint32_t most = options.report_count_max == 0 ? KEPT_DEFAULT : options.report_count_max;
     const bool keeps = kept_count < most;
-    struct kept *entry = kept_make(found);
-    if (entry == NULL || base_address_map_set(&pairs, hash, PLACE_NONE) != BASE_OK)
+    if (base_address_map_set(&pairs, hash, PLACE_NONE) != BASE_OK)
         return;
     ++counts[found->rule];
+    if (!keeps && options.quiet && !options.fail && !file_is_open)
+        return; // nobody is told: no words
+    struct kept *entry = kept_make(found);
+    if (entry == NULL)
+        return;
     tell(found, &entry->report);
     if (!keeps || !kept_add(entry))
         kept_free(entry);

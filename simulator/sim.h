@@ -23,6 +23,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // Physical memory is accounted in pages of this size, as a device does: small blocks share none
 // here (each cudaMalloc rounds up to whole pages).
 #define SIM_PAGE_BYTES ((uint64_t)2 << 20)
@@ -331,6 +335,10 @@ uint64_t sim_misuse_count(void);
 // The host is about to read or write page-locked memory. False, with a sentence in checked mode, if
 // a pending copy, fill or value makes that a race. What pending kernels use is not known.
 bool sim_host_access(const void *pointer, size_t size, bool write);
+
+#ifdef __cplusplus
+}
+#endif
 
 // A program that defines SIM_CALL_SITES before it includes this gets each CUDA call, sim_launch,
 // sim_host_access and sim_block_ call that it makes from there on as a macro that tells the race

@@ -33,6 +33,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // X(NAME, WORD, TEXT)
 #define SIM_RACE_RULE_LIST(X)                                                                      \
     X(WRITE_WRITE, "write-write", "two writes that nothing orders")                                \
@@ -169,5 +173,9 @@ void sim_call_site(const char *file, int line);
 // sim_call_address(__builtin_return_address(0)) ... sim_call_address(NULL), in a function that is
 // not inlined.
 void sim_call_address(const void *address);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
