@@ -2,6 +2,8 @@
 submission, the edges that there are, and the one that is missing.
 """
 
+import re
+
 from reports import race_layout, style
 
 LABEL_WIDTH_PT = 96
@@ -11,6 +13,7 @@ WIDTH_MIN_PT = 470
 SIZE_PT, SMALL_PT = race_layout.SIZE_PT, race_layout.SMALL_PT
 MISSING_DASHES = (4, 2.5)
 MISSING_ROOM_PT = 90  # an arrow that goes this far has room for its word
+CONTROLS = re.compile(r"[\x00-\x1f\x7f\ufffe\uffff]")
 BENDS = (0, 0.1, -0.1, 0.2, -0.2, 0.3, -0.3)
 
 
@@ -41,6 +44,7 @@ class Picture:
 
     def text(self, x, y, text, size=SIZE_PT, name="ink", **keywords):
         keywords = {"ha": "left", "va": "center", "parse_math": False} | keywords
+        text = CONTROLS.sub(" ", text)  # SVG can have none
         self.axes.text(x, y, text, fontsize=size, color=style.color(name), **keywords)
 
     def line(self, x, y, name="grid", width=0.8, **keywords):

@@ -182,6 +182,11 @@ class Picture(unittest.TestCase):
         self.assertIn("$add$", words)
         self.assertIn(made["missing"], words)
 
+    def test_control_characters_are_blanks(self):
+        made = race_sample.early_record()
+        made["log"][0]["what"] = made["first"]["what"] = "kernel a\tb\x01c\uffffd"
+        self.assertIn("a b c d", words_of(svg_of(made)))
+
     def test_one_arrow_is_dashed_and_red(self):
         for make in (race_sample.early_record, race_sample.reuse, race_sample.crowded):
             dashed = [
@@ -280,6 +285,7 @@ class Page(unittest.TestCase):
             (f"{head}\n{json.dumps(mode)}\n", "eats"),
             (f"{head}\n{digits}\n", "too many digits"),
             (5000 * "1" + "\n", "too many digits"),
+            (f"{head}\n{good}\n".replace('"what": "', '"what": "\\ud800', 1), "ud800"),
             (f"{head}\n{json.dumps(kind)}\n", "sings"),
             (f"{head}\n{json.dumps(order)}\n", "not in order"),
         ):

@@ -43,6 +43,10 @@ class Reader:
     def text(self):
         if not isinstance(self.value, str):
             self.fail(f"is {kind_of(self.value)}", "a text")
+        try:
+            self.value.encode()
+        except UnicodeEncodeError as error:
+            self.fail(f"has {ascii(self.value[error.start])} at {error.start}", "characters")
         return self.value
 
     def truth(self):
