@@ -25,6 +25,8 @@ uint32_t cca__expandable_find_locked(struct cca *cca, struct cca__pool *pool, si
     // A block that cannot grow has no less room than itself behind it.
     while (number != 0 && cca__block_is_expandable(cca__block_at(cca, number)) &&
            cca__is_unmapped(cca, cca__block_at(cca, number)->next)) {
+        // The walk below puts the front into the bins: not for the only free block.
+        if (pool->index.front == number && pool->index.occupied_words == 0) break;
         const uint32_t next = cca__free_index_next(&pool->index, cca->blocks, number);
         if (next == 0 || room_of(cca, cca__block_at(cca, next)) >=
                              room_of(cca, cca__block_at(cca, number)))
@@ -117,11 +119,15 @@ enum base_status cca__expandable_hand_out_locked(struct cca *cca, struct cca__po
             return status;
         }
     }
-    if (in_index) cca__free_index_remove(&pool->index, cca->blocks, number);
     if (splits) {
+        if (in_index)
+            cca__free_index_replace(&pool->index, cca->blocks, number, tail);
+        else
+            cca__free_index_insert(&pool->index, cca->blocks, tail);
         cca__hit_split_off(cca, pool, block, number, tail, rounded);
         cca__block_at(cca, tail)->flags = CCA__BLOCK_EXPANDABLE;
-        cca__free_index_insert(&pool->index, cca->blocks, tail);
+    } else if (in_index) {
+        cca__free_index_remove(&pool->index, cca->blocks, number);
     }
     block->requested = requested;
     block->state = CCA__BLOCK_ALLOCATED;
