@@ -10,8 +10,8 @@
 
 #include "simulator/race_property/program.h"
 
-#define POINTS_MAX 1024
-#define PAIRS_MAX  16384
+#define POINTS_MAX   1024
+#define PAIRS_MAX    16384
 #define ACCESSES_MAX (3 * STEPS_MAX)
 
 enum pair_kind {
@@ -57,9 +57,9 @@ struct point {
     int capture;                  // a replayed node: of which capture; or NONE
 };
 
-// RESULTS: what the queries answered, by operation: 0 or 600. VALID: every call is legal and returns
-// 0, and nothing depends on what CUDA leaves open; WHY says what is not. KNOWN: queries that had to
-// succeed, since the host knew.
+// RESULTS: what the queries answered, by operation: 0 or 600. VALID: every call is legal and
+// returns 0, and nothing depends on what CUDA leaves open; WHY says what is not. KNOWN: queries
+// that had to succeed, since the host knew.
 struct judgement {
     bool valid;
     char why[128];

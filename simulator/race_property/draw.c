@@ -54,8 +54,7 @@ static void declare(struct base_random *random, struct program *program, int thr
     streams_draw(random, program, threads);
     program->event_count = (int)base_random_between(random, 2, 5);
     for (int i = 0; i < program->event_count; ++i)
-        program->event_devices[i] =
-            (int)base_random_below(random, (uint64_t)program->device_count);
+        program->event_devices[i] = (int)base_random_below(random, (uint64_t)program->device_count);
     // Little memory: all of it is touched again and again.
     const bool crowded = base_random_chance(random, 0.25);
     const int size = crowded ? (int)base_random_between(random, 2, 6) : CELLS;
@@ -110,9 +109,9 @@ static void draw_stream_end(void) {
     operation.stream = stream_choose(&drawing, NONE);
     int plain = 0;
     for (int i = 0; i < drawing.program->stream_count; ++i)
-        plain += !drawing.streams[i].destroyed && (drawing.program->streams[i].kind == BLOCKING ||
-                                                   drawing.program->streams[i].kind ==
-                                                       NON_BLOCKING);
+        plain +=
+            !drawing.streams[i].destroyed && (drawing.program->streams[i].kind == BLOCKING ||
+                                              drawing.program->streams[i].kind == NON_BLOCKING);
     if (plain < 3 || operation.stream == NONE ||
         drawing.program->streams[operation.stream].kind == LEGACY ||
         drawing.program->streams[operation.stream].kind == PER_THREAD)
@@ -189,8 +188,7 @@ void program_draw(struct base_random *random, struct program *program) {
         drawing.free_queries = 2; // no more
     if (base_random_chance(random, 0.03))
         draw_crowd(&drawing);
-    const int wanted =
-        program->count + (int)base_random_between(random, 16, COUNT_WANTED_MAX);
+    const int wanted = program->count + (int)base_random_between(random, 16, COUNT_WANTED_MAX);
     for (int i = 0; program->count < wanted && i < 2 * wanted; ++i) {
         if (threads > 1 && draw_chance(&drawing, 0.2))
             drawing.thread = 1 - drawing.thread;

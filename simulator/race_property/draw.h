@@ -1,6 +1,6 @@
 // Random programs without a race: before an operation that conflicts with an earlier one that
-// nothing orders yet, the generator adds what orders it. What is ordered it knows by sets of its own
-// (drawing.h); closure.h judges the outcome by other means.
+// nothing orders yet, the generator adds what orders it. What is ordered it knows by sets of its
+// own (drawing.h); closure.h judges the outcome by other means.
 #ifndef TIDEMARK_SIMULATOR_RACE_PROPERTY_DRAW_H
 #define TIDEMARK_SIMULATOR_RACE_PROPERTY_DRAW_H
 

@@ -140,8 +140,7 @@ void draw_crowd(struct drawing *drawing) {
 static bool is_held_by_others(const struct drawing *drawing, int capture) {
     const struct drawn_capture *graph = &drawing->captures[capture];
     const struct program *program = drawing->program;
-    const struct seen *host =
-        &drawing->hosts[program->threads_strict ? drawing->thread : 0];
+    const struct seen *host = &drawing->hosts[program->threads_strict ? drawing->thread : 0];
     for (int i = 0; i < graph->count; ++i) {
         const struct operation *node = &program->operations[graph->nodes[i]];
         for (int k = 0; k < node->step_count; ++k) {

@@ -1,5 +1,5 @@
-// The inside of the generator: what it knows while it draws a program (drawing.c), for draw.c, which
-// chooses what comes next.
+// The inside of the generator: what it knows while it draws a program (drawing.c), for draw.c,
+// which chooses what comes next.
 //
 // What comes before a call it knows as a set of all that does: two bits an operation, one for the
 // step of the host, one for the execution. Sets are handed on by unions: a stream's to an event, an
@@ -87,12 +87,14 @@ struct drawing {
     int node_of[BUFFERS_MAX]; // a memory node's capture, or NONE
     bool is_pool[BUFFERS_MAX];
     bool held[BLOCKS_MAX];
-    int held_by[BLOCKS_MAX]; // the capture in which it was taken, or NONE
+    int held_by[BLOCKS_MAX];           // the capture in which it was taken, or NONE
     struct seen nodes[OPERATIONS_MAX]; // of graphs that the program builds: what each comes after
-    struct seen used[BLOCKS_MAX]; // the host's steps that named the block
+    struct seen used[BLOCKS_MAX];      // the host's steps that named the block
     int give_bit[BLOCKS_MAX];
     int free_queries;
 };
+
+// --- drawing.c, contents.c, drawing_emit.c ---
 
 void drawing_start(struct drawing *drawing, struct base_random *random, struct program *program);
 bool drawing_has_room(const struct drawing *drawing, int operations);
@@ -100,6 +102,8 @@ bool drawing_has_room(const struct drawing *drawing, int operations);
 struct seen *drawing_host(struct drawing *drawing, int thread);
 bool seen_has(const struct seen *seen, int bit);
 bool seen_within(const struct seen *part, const struct seen *whole);
+void seen_add(struct seen *seen, int bit);
+void seen_join(struct seen *into, const struct seen *other);
 
 // Appends OPERATION, with what it does to the order. Returns its index.
 int drawing_emit(struct drawing *drawing, const struct operation *operation);
@@ -109,9 +113,18 @@ const struct past *drawing_blocker(struct drawing *drawing, const struct operati
                                    const struct seen *extra);
 // The same for a node that a program adds to GRAPH behind others: SEEN, what these come after.
 const struct past *drawing_node_blocker(const struct drawing *drawing,
-                                        const struct operation *operation,
-                                        const struct seen *seen);
+                                        const struct operation *operation, const struct seen *seen);
 struct seen drawing_node_sees(const struct drawing *drawing, const struct operation *operation);
+// What OPERATION sees when it is done: at the call (a staged copy's source), or in its own time.
+struct seen drawing_sees(struct drawing *drawing, const struct operation *operation, bool at_call);
+// Notes what it touches; HOST_BIT: NONE for a node.
+void drawing_note(struct drawing *drawing, const struct operation *operation, struct pasts *pasts,
+                  int host_bit, int bit, enum home home, int index);
+bool drawing_is_staged(const struct drawing *drawing, const struct operation *operation);
+bool operation_is_hosts(const struct operation *operation);
+// The devices, a bit each, between whose work a plain peer copy stands.
+uint32_t drawing_fence_devices(const struct drawing *drawing, const struct operation *operation);
+struct seen drawing_device_sees(struct drawing *drawing, int device);
 // What SYNC or a query of the stream covers.
 struct seen drawing_covered(struct drawing *drawing, int stream);
 
@@ -130,10 +143,11 @@ uint32_t contents_readable(const struct contents *contents, const struct span *s
 
 // --- edge.c: order where it is missing ---
 
-// Puts what OPERATION conflicts with behind it by calls that CUDA orders by, then appends it. False,
-// with nothing but such calls appended, if that cannot be done now.
+// Puts what OPERATION conflicts with behind it by calls that CUDA orders by, then appends it.
+// False, with nothing but such calls appended, if that cannot be done now.
 bool edges_add_and_emit(struct drawing *drawing, const struct operation *operation);
-// The host thread that draws comes behind THREAD's steps; false if they are one, or no token is left.
+// The host thread that draws comes behind THREAD's steps; false if they are one, or no token is
+// left.
 bool edge_behind_thread(struct drawing *drawing, int thread);
 // An event of DEVICE: any, destroyed and made anew for it if need be.
 int event_for(struct drawing *drawing, int device);
@@ -141,15 +155,39 @@ int event_for(struct drawing *drawing, int device);
 void emit_record(struct drawing *drawing, int event, int stream);
 void emit_wait(struct drawing *drawing, int stream, int event);
 
-// --- draw_work.c: operations that touch memory ---
+// --- draw_where.c ---
 
 // Somewhere memory can be touched: a buffer, or a block of it.
 struct target {
     int buffer, block, start, size;
 };
 
-// Appends one, with the order it needs: in STREAM, if it captures a node. False if nothing came of
-// it.
+struct place_wanted {
+    uint32_t places;
+    int device;  // of device memory; NONE: any
+    bool shared; // between devices: what a pool gives belongs to one
+    int capture; // that the operation is a node of, or NONE
+};
+
+// A usable stream that does not capture: of DEVICE or any (NONE). NONE if there is none.
+int stream_choose(struct drawing *drawing, int device);
+// That STREAM is in, or NONE.
+int drawing_capture_of(const struct drawing *drawing, int stream);
+bool block_fits(const struct drawing *drawing, int block, const struct place_wanted *wanted);
+bool target_choose(struct drawing *drawing, const struct place_wanted *wanted,
+                   struct target *target);
+struct span span_draw(struct drawing *drawing, const struct target *target, bool rows);
+// As many cells as LIKE, elsewhere; false if they do not fit.
+bool span_draw_like(struct drawing *drawing, const struct target *target, const struct span *like,
+                    struct span *span);
+// Somebody wrote all of it, as a node of CAPTURE finds it, or (NONE) an operation.
+bool drawing_is_readable(const struct drawing *drawing, int capture, const struct span *span);
+
+// --- draw_work.c, draw_side.c, draw_memory.c: operations that touch memory ---
+
+// Some operation of STREAM, or of the host; false if nothing came of it.
+bool operation_draw(struct drawing *drawing, int stream, struct operation *operation);
+// Appends one, with the order it needs: in STREAM, if it captures a node.
 bool draw_work(struct drawing *drawing, int stream);
 // Appends a node of GRAPH with the dependencies that it needs.
 void draw_node(struct drawing *drawing, int graph);
@@ -167,8 +205,6 @@ void draw_memory(struct drawing *drawing, int stream);
 // In STREAM, if it came from a pool; false if it cannot be now.
 bool draw_free(struct drawing *drawing, int stream, int buffer);
 bool draw_give(struct drawing *drawing, int block);
-// A usable stream: of DEVICE or any (NONE), that captures or not. NONE if there is none.
-int stream_choose(struct drawing *drawing, int device);
 
 // --- draw_graph.c ---
 

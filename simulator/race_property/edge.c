@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 
-#define EDGES_MAX 10 // for one operation; more conflicts, and it is not drawn
+#define EDGES_MAX       10 // for one operation; more conflicts, and it is not drawn
 #define EDGE_OPERATIONS 6
 
 static struct operation make(const struct drawing *drawing, enum verb verb) {

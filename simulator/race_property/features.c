@@ -33,8 +33,7 @@ static uint32_t features_of_pairs(const struct judgement *judgement) {
     for (int i = 0; i < judgement->point_count; ++i)
         for (int k = i + 1; k < judgement->point_count; ++k) {
             const struct point *a = &judgement->points[i], *b = &judgement->points[k];
-            if (a->access_count == 0 || b->access_count == 0 ||
-                !closure_unordered(judgement, i, k))
+            if (a->access_count == 0 || b->access_count == 0 || !closure_unordered(judgement, i, k))
                 continue;
             for (int n = 0; n < a->access_count; ++n)
                 for (int m = 0; m < b->access_count; ++m)
@@ -44,8 +43,7 @@ static uint32_t features_of_pairs(const struct judgement *judgement) {
 }
 
 static bool blocks_meet(const struct block *a, const struct block *b) {
-    return a->buffer == b->buffer && a->start < b->start + b->size &&
-           b->start < a->start + a->size;
+    return a->buffer == b->buffer && a->start < b->start + b->size && b->start < a->start + a->size;
 }
 
 uint32_t features_of(const struct program *program, const struct judgement *judgement) {

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define POLLS_MAX 100000
+#define POLLS_MAX    100000
 #define STEPS_BEFORE 4100 // more than those for which the checker keeps all
 
 static struct run {
@@ -62,9 +62,7 @@ static unsigned char *span_pointer(const struct span *span) {
     return run.buffers[span->buffer] + bytes_of(span->start);
 }
 
-static int device_of(const struct span *span) {
-    return run.program->buffers[span->buffer].device;
-}
+static int device_of(const struct span *span) { return run.program->buffers[span->buffer].device; }
 
 static struct sim_access access_make(const struct access *access) {
     static const enum sim_access_mode modes[] = {SIM_ACCESS_READ, SIM_ACCESS_WRITE,
@@ -102,11 +100,11 @@ static cudaEvent_t event(void) { return run.events[call.operation->event]; }
 
 static cudaError_t kernel(void) {
     struct sim_access accesses[3 * STEPS_MAX];
-    return sim_launch_kernel(stream(), &(struct sim_kernel){.name = operation_label(call.index),
-                                                            .body = kernel_body,
-                                                            .accesses = accesses,
-                                                            .access_count =
-                                                                accesses_make(accesses)});
+    return sim_launch_kernel(stream(),
+                             &(struct sim_kernel){.name = operation_label(call.index),
+                                                  .body = kernel_body,
+                                                  .accesses = accesses,
+                                                  .access_count = accesses_make(accesses)});
 }
 
 static cudaError_t node_add(void) {
@@ -157,10 +155,10 @@ static cudaError_t copy_peer(void) {
     const struct span *to = &call.operation->steps[0].to;
     const struct span *from = &call.operation->steps[0].from[0];
     if (call.operation->verb == COPY_PEER)
-        return cudaMemcpyPeer(span_pointer(to), device_of(to), span_pointer(from),
-                              device_of(from), bytes_of(to->length));
-    return cudaMemcpyPeerAsync(span_pointer(to), device_of(to), span_pointer(from),
-                               device_of(from), bytes_of(to->length), stream());
+        return cudaMemcpyPeer(span_pointer(to), device_of(to), span_pointer(from), device_of(from),
+                              bytes_of(to->length));
+    return cudaMemcpyPeerAsync(span_pointer(to), device_of(to), span_pointer(from), device_of(from),
+                               bytes_of(to->length), stream());
 }
 
 static cudaError_t fill(void) {
@@ -171,8 +169,8 @@ static cudaError_t fill(void) {
     if (to->count > 1) {
         if (!plain)
             return cudaMemset2DAsync(target, bytes_of(to->stride), 1, width, rows, stream());
-        return (is_per_thread() ? cudaMemset2D_ptds : cudaMemset2D)(target, bytes_of(to->stride),
-                                                                    1, width, rows);
+        return (is_per_thread() ? cudaMemset2D_ptds : cudaMemset2D)(target, bytes_of(to->stride), 1,
+                                                                    width, rows);
     }
     if (!plain)
         return cudaMemsetAsync(target, 1, width, stream());
@@ -383,10 +381,9 @@ static void streams_create(void) {
         run.streams[i] = stream->kind == LEGACY ? cudaStreamLegacy : cudaStreamPerThread;
         BASE_CHECK_EQ(cudaSetDevice(stream->device), cudaSuccess);
         if (stream->kind == BLOCKING || stream->kind == NON_BLOCKING)
-            BASE_CHECK_EQ(cudaStreamCreateWithFlags(&run.streams[i],
-                                                    stream->kind == BLOCKING
-                                                        ? cudaStreamDefault
-                                                        : cudaStreamNonBlocking),
+            BASE_CHECK_EQ(cudaStreamCreateWithFlags(&run.streams[i], stream->kind == BLOCKING
+                                                                         ? cudaStreamDefault
+                                                                         : cudaStreamNonBlocking),
                           cudaSuccess);
     }
     for (int i = 0; i < run.program->event_count; ++i) {
@@ -437,9 +434,9 @@ static void machine_start(void) {
     run.pageable = calloc(BUFFERS_MAX, bytes_of(CELLS));
     BASE_CHECK(run.pageable != NULL);
     void *counters;
-    BASE_CHECK_EQ(cudaHostAlloc(&counters, STREAMS_MAX * sizeof *run.counters,
-                                cudaHostAllocDefault),
-                  cudaSuccess);
+    BASE_CHECK_EQ(
+        cudaHostAlloc(&counters, STREAMS_MAX * sizeof *run.counters, cudaHostAllocDefault),
+        cudaSuccess);
     run.counters = counters;
     memset(counters, 0, STREAMS_MAX * sizeof *run.counters);
     for (int i = 0; run.performance->late && i < STEPS_BEFORE; ++i)
@@ -492,8 +489,7 @@ static void report_take(const struct sim_race_report *report) {
     struct pair pair;
     if (performed->text[0] == '\0')
         snprintf(performed->text, sizeof performed->text, "%s", report->text);
-    if (!kind_read(report, &pair.kind) ||
-        !label_read(report->first.label, &pair.first.operation) ||
+    if (!kind_read(report, &pair.kind) || !label_read(report->first.label, &pair.first.operation) ||
         !label_read(report->first.node, &pair.first.node) ||
         !label_read(report->second.label, &pair.second.operation) ||
         !label_read(report->second.node, &pair.second.node) ||

@@ -75,9 +75,7 @@ int step_accesses(const struct step *step, struct access accesses[3]) {
     return 0;
 }
 
-bool modes_conflict(enum access_mode a, enum access_mode b) {
-    return a != b || a == WRITES;
-}
+bool modes_conflict(enum access_mode a, enum access_mode b) { return a != b || a == WRITES; }
 
 const char *operation_label(int index) {
     static char labels[OPERATIONS_MAX][8];
@@ -113,8 +111,9 @@ static void print_declarations(const struct printer *printer) {
         const struct stream *stream = &program->streams[i];
         bool first = true;
         for (int k = 0; k < i; ++k)
-            first = first && !(stream->kind == PER_THREAD && program->streams[k].kind == PER_THREAD &&
-                               program->streams[k].device == stream->device);
+            first =
+                first && !(stream->kind == PER_THREAD && program->streams[k].kind == PER_THREAD &&
+                           program->streams[k].device == stream->device);
         if (!first)
             continue;
         fprintf(out, "stream");

@@ -46,8 +46,8 @@ struct block {
     int buffer, start, size;
 };
 
-// COUNT pieces of LENGTH cells, their starts STRIDE apart, from START of BUFFER on. BLOCK: the block
-// through which they are meant, or NONE.
+// COUNT pieces of LENGTH cells, their starts STRIDE apart, from START of BUFFER on. BLOCK: the
+// block through which they are meant, or NONE.
 struct span {
     int buffer, block, start, length, stride, count;
 };

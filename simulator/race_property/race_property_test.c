@@ -1,5 +1,5 @@
-// The race checker reports nothing of random legal programs, and of each that was made wrong (an edge
-// removed, a write left out) at least one of the pairs that are wrong then, and no other.
+// The race checker reports nothing of random legal programs, and of each that was made wrong (an
+// edge removed, a write left out) at least one of the pairs that are wrong then, and no other.
 //
 //     race_property_test [PROGRAMS [FIRST [SCHEDULE]]]      default: 2,000 programs from seed 1
 //     race_property_test --every-edge ...       not one edge of each program, but all
@@ -39,8 +39,8 @@ static struct performance performance_make(const struct program *program, uint64
     return (struct performance){.cell_bytes = cells[seed % (sizeof cells / sizeof cells[0])],
                                 .name_blocks = seed % 2,
                                 // Where little memory is touched much, it shows what was given up.
-                                .late = all_late ||
-                                        (program->buffers[0].size < CELLS / 2 && seed % 2),
+                                .late =
+                                    all_late || (program->buffers[0].size < CELLS / 2 && seed % 2),
                                 .without_bytes = seed % 4 >= 2};
 }
 
@@ -117,14 +117,14 @@ static bool has_unordered_atomics(const struct program *program,
     return features_of(program, judgement) >> FEATURE_ATOMICS & 1;
 }
 
-// What the checker does not say of bytes that nobody wrote: it does not follow them through pageable
-// memory, and takes an atomic that may come before for a write.
+// What the checker does not say of bytes that nobody wrote: it does not follow them through
+// pageable memory, and takes an atomic that may come before for a write.
 static bool is_beyond_checker(const struct program *program, const struct judgement *judgement) {
     return judgement->spoils_pageable || has_unordered_atomics(program, judgement);
 }
 
-// Whether it matters, for some answers of the queries. What nobody wrote the judge knows of programs
-// without a race only; so either all pairs are of that kind (WRITES), or none is.
+// Whether it matters, for some answers of the queries. What nobody wrote the judge knows of
+// programs without a race only; so either all pairs are of that kind (WRITES), or none is.
 static bool matters(const struct program *program, bool writes) {
     static struct judgement judgement;
     static int results[OPERATIONS_MAX];

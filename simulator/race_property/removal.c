@@ -64,10 +64,26 @@ static int use_before(const struct program *program, int index) {
     return NONE;
 }
 
-// Whether another block of the same bytes is taken later: then two would hold them.
+static bool uses_bytes(const struct operation *operation, const struct block *block) {
+    const uint32_t cells = ((1u << block->size) - 1) << block->start;
+    for (int i = 0; i < operation->step_count; ++i) {
+        struct access accesses[3];
+        const int count = step_accesses(&operation->steps[i], accesses);
+        for (int k = 0; k < count; ++k)
+            if (accesses[k].span.block == NONE && accesses[k].span.buffer == block->buffer &&
+                (span_mask(&accesses[k].span) & cells))
+                return true;
+    }
+    return false;
+}
+
+// Whether another block of the same bytes is taken later, which two would hold then; or they are
+// used without a block, and would be meant through the one that still holds them.
 static bool is_taken_later(const struct program *program, int index) {
     const struct block *block = &program->blocks[program->operations[index].block];
     for (int i = index + 1; i < program->count; ++i) {
+        if (uses_bytes(&program->operations[i], block))
+            return true;
         if (program->operations[i].verb != TAKE)
             continue;
         const struct block *other = &program->blocks[program->operations[i].block];
@@ -162,9 +178,8 @@ void removal_apply(struct program *program, const struct removal *removal) {
 const char *removal_text(const struct program *program, const struct removal *removal) {
     static char text[64];
     const char *label = removal->kind == REMOVAL_BARRIER ? "" : operation_label(removal->index);
-    const char *word = removal->kind == REMOVAL_BARRIER
-                           ? ""
-                           : verb_word(program->operations[removal->index].verb);
+    const char *word =
+        removal->kind == REMOVAL_BARRIER ? "" : verb_word(program->operations[removal->index].verb);
     switch (removal->kind) {
     case REMOVAL_CALL:
     case REMOVAL_NO_GIVE:

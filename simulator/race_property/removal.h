@@ -1,5 +1,5 @@
-// What can be made wrong in a legal program: an edge is taken away or weakened, a block's life ends at
-// the wrong time, a write is left out. Whether that matters in a program says the judge.
+// What can be made wrong in a legal program: an edge is taken away or weakened, a block's life ends
+// at the wrong time, a write is left out. Whether that matters in a program says the judge.
 #ifndef TIDEMARK_SIMULATOR_RACE_PROPERTY_REMOVAL_H
 #define TIDEMARK_SIMULATOR_RACE_PROPERTY_REMOVAL_H
 

@@ -1,5 +1,5 @@
-// One run of a program against its judgement, and what is left of a program that fails when all that
-// the failure does not need is taken away.
+// One run of a program against its judgement, and what is left of a program that fails when all
+// that the failure does not need is taken away.
 #ifndef TIDEMARK_SIMULATOR_RACE_PROPERTY_VERDICT_H
 #define TIDEMARK_SIMULATOR_RACE_PROPERTY_VERDICT_H
 
