@@ -304,16 +304,18 @@ static void sizes_together(struct cca__lint *lint) {
              "add max_split_size_mb, or leave it out",
              "it says how much of an oversize block a request may waste; without max_split_size_mb "
              "no block is oversize");
-    if (has(lint, "max_split_size_mb") && is_expandable(lint))
-        tell(
-            lint, "split-with-expandable", "max_split_size_mb", 1, "choose one of the two",
-            lint->minor < 5
-                ? "releases up to 2.4 abort near the end of memory ('!block->expandable_segment_', "
-                  "pytorch#123548), and free expandable memory of this size is not used again, so "
-                  "that reserved memory can grow without end (pytorch#193400)"
-                : "free expandable memory of this size merges into oversize blocks that smaller "
-                  "requests may not use, so that reserved memory can grow without end "
-                  "(pytorch#193400)");
+    if (!has(lint, "max_split_size_mb") || !is_expandable(lint) ||
+        cca__lint_is(lint, "x_bound_growth", "True"))
+        return;
+    const char *const sentence =
+        lint->minor < 5
+            ? "releases up to 2.4 abort near the end of memory ('!block->expandable_segment_', "
+              "pytorch#123548), and free expandable memory of this size is not used again, so "
+              "that reserved memory can grow without end (pytorch#193400)"
+            : "free expandable memory of this size merges into oversize blocks that smaller "
+              "requests may not use, so that reserved memory can grow without end (pytorch#193400)";
+    tell(lint, "split-with-expandable", "max_split_size_mb", 1,
+         "choose one of the two; this allocator can have both with x_bound_growth:True", sentence);
 }
 
 // The driver maps whole pages of 2 MiB.
