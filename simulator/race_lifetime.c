@@ -216,9 +216,24 @@ static void tell_freed(struct sim__text *missing, struct sim__text *mend,
     }
 }
 
+// The block was given back longer ago than is remembered, or nobody ever took one of that number.
+static void tell_unknown_block(struct sim__text *missing, struct sim__text *mend,
+                               const struct sim__race_story *story) {
+    sim__text_add(missing,
+                  "%s names block %" PRIu64 ", which nobody holds: it was given back long before, "
+                  "or never taken",
+                  story->nouns[1], story->found->second.block);
+    sim__text_add(mend, "name the block that holds the bytes; give it back after %s is enqueued",
+                  story->nouns[1]);
+}
+
 void sim__race_missing_free(struct sim__text *missing, struct sim__text *mend,
                             const struct sim__race_story *story) {
     const struct sim__race_found *found = story->found;
+    if (!sim__race_is_side(&found->first)) {
+        tell_unknown_block(missing, mend, story);
+        return;
+    }
     const struct ending ending = ending_of(story);
     if (sim__race_side_act(ending.end) == SIM__RACE_GIVE)
         tell_given(missing, mend, &ending);

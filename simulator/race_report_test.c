@@ -391,6 +391,22 @@ static void recorded_too_late(void) {
     also_says("  block    activations, 4096 bytes at 0x");
 }
 
+// When it was given back is not known, so that no call and no edge can be named.
+static void a_block_that_nobody_holds(void) {
+    begin();
+    const struct sim_access access = {
+        .mode = SIM_ACCESS_WRITE, .pointer = x, .size = 16, .block = 4242};
+    const struct sim_kernel kernel = {
+        .name = "writer", .body = body, .accesses = &access, .access_count = 1};
+    CALL(sim_launch_kernel(a, &kernel));
+    says(SIM_RACE_USE_AFTER_FREE,
+         "  missing  kernel writer names block 4242, which nobody holds: it was given back long "
+         "before, or never taken\n");
+    also_says("  mend     name the block that holds the bytes; give it back after kernel writer is "
+              "enqueued\n");
+    BASE_CHECK(strstr(sim_race_report_at(0)->text, "CUDA call") == NULL);
+}
+
 static void handed_to_another_stream(void) {
     begin();
     const uint64_t first = sim_block_take(x, SIZE, a, NULL);
@@ -834,6 +850,7 @@ int main(void) {
     freed_by_a_graph();
     never_written();
     recorded_too_late();
+    a_block_that_nobody_holds();
     handed_to_another_stream();
     of_several_pieces_the_first_is_named();
     an_edge_that_a_graph_has_not();
