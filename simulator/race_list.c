@@ -311,6 +311,23 @@ void sim__race_list_copy(struct sim__race_list *copy, const struct sim__race_lis
         sim__race_node_retain(copy->entries[i].key.node);
 }
 
+void sim__race_list_add(struct sim__race_list *list, const struct sim__race_list *from) {
+    while (list->size < list->count + from->count)
+        list_grow(list);
+    memmove(&list->entries[list->writes + from->writes], &list->entries[list->writes],
+            (list->count - list->writes) * sizeof *list->entries);
+    memcpy(&list->entries[list->writes], from->entries, from->writes * sizeof *list->entries);
+    list->writes += from->writes;
+    list->count += from->writes;
+    const uint32_t reads = from->count - from->writes;
+    memcpy(&list->entries[list->count], &from->entries[from->writes],
+           reads * sizeof *list->entries);
+    list->count += reads;
+    list->over += from->over;
+    for (uint32_t i = 0; i < from->count; ++i)
+        sim__race_node_retain(from->entries[i].key.node);
+}
+
 bool sim__race_list_equal(const struct sim__race_list *a, const struct sim__race_list *b) {
     return a->count == b->count && a->writes == b->writes &&
            memcmp(a->entries, b->entries, a->count * sizeof *a->entries) == 0;

@@ -32,6 +32,8 @@ void sim__race_list_end(const struct sim__race_list *list, const struct sim__rac
                         struct sim__range range);
 
 void sim__race_list_copy(struct sim__race_list *copy, const struct sim__race_list *list);
+// The entries of FROM, which are older or have no order with those of LIST, belong to it too.
+void sim__race_list_add(struct sim__race_list *list, const struct sim__race_list *from);
 bool sim__race_list_equal(const struct sim__race_list *a, const struct sim__race_list *b);
 // Leaves out the entries that everything to come comes after; those that others stand for.
 void sim__race_list_settle(struct sim__race_list *list, const struct sim__race_step *step);

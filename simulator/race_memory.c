@@ -6,7 +6,9 @@
 //
 // Strided ranges are kept as they are, one *shape* for all accesses to the same rows, in a tree by
 // their first byte that also knows the last bytes (a treap, so that it stays flat). Whether two
-// ranges really have bytes in common is only asked when nothing orders them.
+// ranges really have bytes in common is only asked when nothing orders them. A program that never
+// accesses the same rows again would leave ever more shapes: when an access meets many, the one that
+// was not accessed for longest is divided into pieces, row by row, which later accesses can cover.
 #include "simulator/race_list.h"
 
 #include <stdlib.h>
@@ -14,8 +16,11 @@
 
 // An access to so many pieces gives up what only completes reports, so that more pieces join.
 #define PIECES_MANY 4
+// From so many entries on a strided access tidies the pieces that it covers.
+#define LIST_LONG 8
 // The same for shapes that an access covers.
 #define SHAPES_MANY 64
+#define SHAPES_MAX 512
 
 struct piece {
     struct sim__range range; // in PIECES
@@ -28,6 +33,7 @@ struct shape {
     uint64_t last_end; // of all in the subtree
     uint32_t priority;
     struct shape *left, *right;
+    uint64_t used; // the step that accessed it last
     struct sim__race_list list;
 };
 
@@ -195,8 +201,11 @@ static void pieces_meet(const struct sim__race_step *step, const struct sim__rac
     struct piece *before, *piece = pieces_from(start, end, &before);
     for (; piece != NULL && piece->range.start < end; piece = piece->next) {
         const struct sim__range range = overlap(piece, start, end);
-        sim__race_list_meet(&piece->list, step, access,
-                            &(struct sim__rows){range.start, range.size, 1, 0}, false);
+        const struct sim__rows rows = {range.start, range.size, 1, 0};
+        const bool covers = !step->is_passing && range.size == piece->range.size &&
+                            piece->list.count > LIST_LONG &&
+                            sim__rows_contain(&access->rows, &rows);
+        sim__race_list_meet(&piece->list, step, access, &rows, covers);
     }
 }
 
@@ -311,10 +320,23 @@ static void met_find(struct shape *tree, uint64_t start, uint64_t end) {
     }
 }
 
+// Row by row what was done to SHAPE was done to pieces.
+static void shape_divide(struct shape *shape) {
+    const struct sim__rows *rows = &shape->rows;
+    for (uint64_t row = 0; row < rows->rows; ++row) {
+        const uint64_t start = rows->start + row * rows->pitch, end = start + rows->size;
+        for (struct piece *piece = pieces_cut(start, end);
+             piece != NULL && piece->range.start < end; piece = piece->next)
+            sim__race_list_add(&piece->list, &shape->list);
+    }
+    shape_remove(shape);
+}
+
 static void shapes_meet(const struct sim__race_step *step, const struct sim__race_access *access) {
     met_count = 0;
     met_find(shapes, access->rows.start, sim__rows_end(&access->rows));
     const bool many = met_count > SHAPES_MANY && !sim__race_is_early();
+    struct shape *oldest = NULL;
     for (size_t i = 0; i < met_count; ++i) {
         struct shape *shape = met[i];
         if (sim__rows_equal(&shape->rows, &access->rows))
@@ -327,7 +349,11 @@ static void shapes_meet(const struct sim__race_step *step, const struct sim__rac
             sim__race_list_trim(&shape->list);
         if (shape->list.count == 0)
             shape_remove(shape);
+        else if (oldest == NULL || shape->used < oldest->used)
+            oldest = shape;
     }
+    if (met_count > SHAPES_MAX && oldest != NULL)
+        shape_divide(oldest);
 }
 
 // --- Accesses ---
@@ -347,6 +373,7 @@ void sim__shadow_access(const struct sim__race_step *step, const struct sim__rac
         return;
     if (shape == NULL)
         shape = shape_make(&access->rows);
+    shape->used = sim__race_step_count;
     sim__race_list_access(&shape->list, step, access,
                           (struct sim__range){access->rows.start, access->rows.size});
 }
