@@ -114,6 +114,8 @@ static void events_wait(struct sim__stream *stream, const struct sim__exec *exec
     }
 }
 
+// A node that was made before checking began gets its notes now: what a kernel or a host function
+// touches is lost.
 void sim__race_launched(struct sim__position position, const struct sim__exec *exec) {
     struct sim__race_step step;
     const uint32_t origin = sim__race_origin_act(SIM__RACE_LAUNCH, exec->graph);
@@ -127,6 +129,8 @@ void sim__race_launched(struct sim__position position, const struct sim__exec *e
     for (uint32_t i = 0; i < exec->node_count; ++i) {
         const struct sim__exec_node *node = &exec->nodes[i];
         step.key.place = i + 1;
+        if (node->enabled && node->work != NULL && node->work->race == NULL)
+            node->work->race = sim__race_node_create(&node->work->operation, 0, node->stream);
         if (node->enabled && node->work != NULL && node->work->race != NULL)
             node_do(&step, position, node, node->work->race);
         if (node->enabled && node->type == cudaGraphNodeTypeEventRecord &&

@@ -637,6 +637,29 @@ static void checking_begins_anew(void) {
     end();
 }
 
+static void graphs_of_before_are_known_as_far_as_they_can_be(void) {
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    void *m;
+    begin();
+    sim_race_stop();
+    char *p = written_memory(SIZE);
+    must(cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed));
+    must(cudaMallocAsync(&m, SIZE, s));
+    must(cudaMemsetAsync(m, 1, SIZE, s));
+    must(cudaMemcpyAsync(p, m, SIZE, cudaMemcpyDefault, s));
+    must(cudaStreamEndCapture(s, &graph));
+    must(cudaGraphInstantiate(&exec, graph, 0));
+    BASE_CHECK_EQ(sim_race_start(&(struct sim_race_options){.quiet = true}), BASE_OK);
+    sim_race_label("launch");
+    must(cudaGraphLaunch(exec, s));
+    reads("behind", s, m, SIZE);
+    writes("beside", t, p, 8);
+    expect(SIM_RACE_WRITE_WRITE, "launch", "beside");
+    must(cudaFreeAsync(m, s));
+    end();
+}
+
 static void device_reset_takes_memory_away(void) {
     begin();
     char *p = written_memory(SIZE);
@@ -677,6 +700,7 @@ int main(void) {
         replays_meet_blocks_of_other_captures,
         a_reset_forgets_memory_and_keeps_reports,
         checking_begins_anew,
+        graphs_of_before_are_known_as_far_as_they_can_be,
         device_reset_takes_memory_away,
     };
     for (size_t i = 0; i < sizeof programs / sizeof programs[0]; ++i) {
