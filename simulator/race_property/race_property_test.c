@@ -22,6 +22,12 @@
 
 #define FAILURES_MAX 8
 #define QUERY_SEEDS  64
+// Sanitizers look at each step, not at how many programs there are.
+#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
+#define PROGRAMS_DEFAULT 300
+#else
+#define PROGRAMS_DEFAULT 2000
+#endif
 
 static struct {
     uint64_t programs, operations, runs, failures;
@@ -238,7 +244,7 @@ int main(int argc, char **argv) {
         every_edge = every_edge || strcmp(argv[1], "--every-edge") == 0;
         all_late = all_late || strcmp(argv[1], "--late") == 0;
     }
-    const uint64_t programs = argc > 1 ? strtoull(argv[1], NULL, 10) : 2000;
+    const uint64_t programs = argc > 1 ? strtoull(argv[1], NULL, 10) : PROGRAMS_DEFAULT;
     const uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     static struct program program;
     only_schedule = argc > 3 ? argv[3] : NULL;
