@@ -90,11 +90,16 @@ void sim__race_free(uint64_t start, uint64_t size, const struct sim__stream *str
     sim__race_log_free(start, size, stream);
 }
 
+static void log_unmapped(const struct sim__life *life) {
+    sim__race_log_free(life->range.start, life->range.size, NULL);
+}
+
 void sim__race_unmap(uint64_t start, uint64_t size) {
     struct sim__race_step step;
     step_of_call(&step, NULL, size);
     sim__life_unmap(&step, start, size);
     sim__race_step_end(&step);
+    sim__life_each_unmapped(start, size, log_unmapped);
 }
 
 void sim__race_unregister(uint64_t start, uint64_t size) {

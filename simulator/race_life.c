@@ -2,8 +2,8 @@
 // others take their place; of the dead a few thousand are remembered.
 //
 // Addresses that only devices have are those of the device's windows; without numerics, those
-// between the lowest and the highest that was allocated. A kernel that touches other memory, plain
-// host memory say, is not called wrong: some systems allow it.
+// between the lowest and the highest that was allocated. A kernel that touches plain host memory is
+// not called wrong, some systems allow it; where the process has no memory either, it is.
 #include "simulator/race_life.h"
 
 #include "simulator/memory.h"
@@ -12,6 +12,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define DEAD_MAX 4096
 
@@ -188,6 +190,18 @@ void sim__life_unmap(const struct sim__race_step *step, uint64_t start, uint64_t
     sim__shadow_forget(start, size);
 }
 
+void sim__life_each_unmapped(uint64_t start, uint64_t size,
+                             void (*visit)(const struct sim__life *life)) {
+    struct sim__range *range;
+    uint64_t end = start + size;
+    while (end > start && (range = sim__range_overlapping(&lives, start, end - start)) != NULL) {
+        const struct sim__life *life = (const struct sim__life *)range;
+        if (life->is_unmapped)
+            visit(life);
+        end = range->start;
+    }
+}
+
 void sim__life_clear(void) {
     struct sim__range *range;
     while ((range = sim__range_last(&lives)) != NULL)
@@ -203,6 +217,13 @@ void sim__life_clear(void) {
 static bool is_devices(uint64_t address) {
     return sim__state.options.numerics == SIM_NUMERICS_ON ? sim__physical_is_window(address)
                                                           : address >= lowest && address < highest;
+}
+
+// Whether the process has memory there: the kernel refuses the call where it has none, and with
+// MS_ASYNC does nothing else.
+static bool is_mapped(uint64_t address) {
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    return msync((void *)(uintptr_t)(address / page * page), 1, MS_ASYNC) == 0;
 }
 
 // Memory that nobody was told of, but no graph's that it did not allocate.
@@ -224,7 +245,8 @@ static void unknown_access(const struct sim__race_step *step,
     const bool is_beyond = before != NULL && !before->is_host;
     const struct sim__segment *segment = sim__segment_at((const void *)(uintptr_t)range.start);
     const bool is_graphs = segment != NULL && segment->kind == SIM__SEGMENT_GRAPH;
-    if (is_beyond || (!is_anything(range.start) && is_devices(range.start)))
+    if (is_beyond || (!is_anything(range.start) &&
+                      (is_devices(range.start) || !is_mapped(range.start))))
         sim__race_alone(&step->key, SIM_RACE_UNMAPPED, is_graphs ? "use-before-alloc" : NULL,
                         access->mode, access->block,
                         &(struct sim__rows){range.start, range.size, 1, 0});

@@ -29,6 +29,9 @@ void sim__life_begin(const struct sim__race_step *step, uint64_t start, uint64_t
 void sim__life_end(const struct sim__race_step *step, uint64_t start, uint64_t size);
 // Addresses become such without memory.
 void sim__life_unmap(const struct sim__race_step *step, uint64_t start, uint64_t size);
+// What ended so in [START, START + SIZE).
+void sim__life_each_unmapped(uint64_t start, uint64_t size,
+                             void (*visit)(const struct sim__life *life));
 // Nothing is known of them.
 void sim__life_forget(uint64_t start, uint64_t size);
 void sim__life_clear(void);

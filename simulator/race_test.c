@@ -122,6 +122,20 @@ static void memory_beyond_an_allocation_is_none(void) {
     end();
 }
 
+static void memory_that_never_was_is_none(void) {
+    static char bytes[64];
+    begin();
+    device_memory(SIZE);
+    writes("nothing", s, NULL, 8);
+    expect(SIM_RACE_UNMAPPED, "nothing", "");
+    writes("nowhere", s, (void *)(uintptr_t)0x123456000, 8);
+    expect(SIM_RACE_UNMAPPED, "nowhere", "");
+    writes("far above", s, (char *)device_memory(SIZE) + 64 * BASE_MIB, 8);
+    expect(SIM_RACE_UNMAPPED, "far above", "");
+    writes("the program's own", s, bytes, sizeof bytes); // some systems allow it
+    end();
+}
+
 static void memory_freed_is_freed_and_later_none(void) {
     begin();
     char *p = device_memory(SIZE), *q = device_memory(SIZE);
@@ -168,7 +182,10 @@ static void mappings_come_and_go(void) {
     must_driver(cuMemUnmap(address, size));
     expect(SIM_RACE_USE_AFTER_FREE, "pending", "unmap");
     writes("after", s, p, 8);
-    expect(SIM_RACE_UNMAPPED, "unmap", "after");
+    const struct sim_race_report *report = expect(SIM_RACE_UNMAPPED, "unmap", "after");
+    base_check_context("%s", report->text);
+    BASE_CHECK(strstr(report->text, "given up by cuMemUnmap at") != NULL);
+    base_check_context(NULL);
     // The memory keeps what was written when it is mapped again.
     must_driver(cuMemMap(address + size, size, 0, handle, 0));
     must_driver(cuMemSetAccess(address + size, size, &full, 1));
@@ -675,6 +692,7 @@ static void device_reset_takes_memory_away(void) {
 int main(void) {
     static void (*const programs[])(void) = {
         memory_beyond_an_allocation_is_none,
+        memory_that_never_was_is_none,
         memory_freed_is_freed_and_later_none,
         mappings_come_and_go,
         memory_of_a_pool_that_was_given_back_is_none,
