@@ -503,6 +503,45 @@ static void accesses_may_claim_more_than_there_is(void) {
     end();
 }
 
+// Rows that no access repeats become pieces in the end, and count as before.
+static void many_strided_ranges_are_remembered(void) {
+    begin();
+    char *p = written_memory(16384);
+    for (size_t i = 0; i < 1500; ++i) {
+        const size_t start = i == 0 ? 0 : 1 + i % 37;
+        const struct sim_access access = {SIM_ACCESS_WRITE, p + start, 1 + i % 3, 3, 4096 + i, 0};
+        launch(i == 0 ? "first" : "others", s, &access, 1);
+    }
+    writes("its last row", t, p + 8192, 1);
+    expect(SIM_RACE_WRITE_WRITE, "first", "its last row");
+    end();
+}
+
+// What is behind the allocation of an earlier launch only means that one's memory, which is gone.
+static void a_replay_can_use_what_the_last_one_freed(void) {
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    void *m;
+    begin();
+    must(cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed));
+    must(cudaEventRecord(e, s));
+    must(cudaStreamWaitEvent(t, e, 0)); // before the allocation
+    must(cudaMallocAsync(&m, SIZE, s));
+    reads("read", t, m, SIZE);
+    must(cudaEventRecord(f, t));
+    must(cudaStreamWaitEvent(s, f, 0));
+    must(cudaFreeAsync(m, s));
+    must(cudaStreamEndCapture(s, &graph));
+    must(cudaGraphInstantiate(&exec, graph, 0));
+    sim_race_label("one");
+    must(cudaGraphLaunch(exec, s));
+    expect(SIM_RACE_USE_BEFORE_ALLOC, "one", "one");
+    sim_race_label("two");
+    must(cudaGraphLaunch(exec, s));
+    expect(SIM_RACE_USE_AFTER_FREE, "one", "two");
+    end();
+}
+
 // --- Blocks ---
 
 static void the_later_of_two_blocks_holds_the_bytes(void) {
@@ -712,6 +751,8 @@ int main(void) {
         events_of_graphs_cover_launches,
         threads_hand_over_what_they_did,
         accesses_may_claim_more_than_there_is,
+        many_strided_ranges_are_remembered,
+        a_replay_can_use_what_the_last_one_freed,
         the_later_of_two_blocks_holds_the_bytes,
         copies_mean_the_block_that_holds_the_bytes,
         memory_that_was_given_back_is_nobodys,
