@@ -58,6 +58,35 @@ static void measure_capture(struct bench_state *state, void *argument) {
     speed_machine_check(state, 2);
 }
 
+// Nodes that nothing orders, joined by the stream one after the other.
+static void measure_join(struct bench_state *state, void *argument) {
+    const struct speed_case *measured = argument;
+    uint64_t count, done = 0;
+    speed_machine_start(measured, 1, SIM_NUMERICS_OFF);
+    while (bench_batch_begin(state, &count))
+        for (uint64_t i = 0; i < count; i++) {
+            enum cudaStreamCaptureStatus status;
+            cudaGraph_t graph;
+            size_t tip_count;
+            must(cudaStreamBeginCapture(speed_streams[0], cudaStreamCaptureModeRelaxed));
+            must(cudaStreamGetCaptureInfo(speed_streams[0], &status, NULL, &graph, NULL, NULL,
+                                          NULL));
+            for (uint64_t at = 0; at < measured->count; at++) {
+                cudaGraphNode_t node;
+                must(cudaGraphAddEmptyNode(&node, graph, NULL, 0));
+                must(cudaStreamUpdateCaptureDependencies(speed_streams[0], &node, NULL, 1,
+                                                         cudaStreamAddCaptureDependencies));
+            }
+            must(cudaStreamGetCaptureInfo(speed_streams[0], &status, NULL, NULL, NULL, NULL,
+                                          &tip_count));
+            if (tip_count != measured->count) bench_fail(state, "%zu dependencies", tip_count);
+            must(cudaGraphDestroy(capture_end()));
+            done += measured->count;
+        }
+    bench_items(state, done);
+    speed_machine_check(state, 1);
+}
+
 // Where the stream stands, and what comes before that: what an allocator asks at a free.
 static void question(struct bench_state *state) {
     enum cudaStreamCaptureStatus status;
@@ -134,6 +163,8 @@ void speed_cases_graph(void) {
         if (speed_smoke && count > SMOKE_COUNT_MAX) break;
         speed_chase_add(SPEED_GROUP_CAPTURE, count);
         speed_case_add(SPEED_GROUP_CAPTURE, "capture", "eager", count, measure_capture)->per_batch =
+            count;
+        speed_case_add(SPEED_GROUP_CAPTURE, "join", "eager", count, measure_join)->per_batch =
             count;
         speed_case_add(SPEED_GROUP_CAPTURE, "question", "eager", count, measure_question)
             ->per_batch = QUESTIONS_PER_BATCH;

@@ -27,6 +27,8 @@ struct sim__node_set {
     // What the edge from each to the next node carries (sim__edge_pack); NULL: all zero.
     uint32_t *data;
     uint32_t count, size;
+    uint32_t *table; // of many nodes: where each is (capture_set.c)
+    uint32_t table_size;
 };
 
 // A stream that takes part in a capture.

@@ -32,6 +32,7 @@ static uint64_t counts[SIM_RACE_RULE_COUNT];
 static uint64_t met_count;
 static struct kept **kept; // in order
 static uint32_t kept_count, kept_size;
+static bool is_full; // and that was said
 static struct base_address_map pairs; // from a pair's hash to its place in KEPT, or PLACE_NONE
 #define PLACE_NONE UINT32_MAX
 
@@ -111,6 +112,7 @@ static void clear(void) {
     for (uint32_t i = 0; i < kept_count; ++i)
         kept_free(kept[i]);
     kept_count = 0;
+    is_full = false;
     base_address_map_deinit(&pairs);
     memset(counts, 0, sizeof counts);
     met_count = 0;
@@ -271,17 +273,20 @@ void sim__race_report(const struct sim__race_found *found) {
     if (pairs.count >= PAIRS_MAX)
         return;
     const uint32_t most = options.report_count_max == 0 ? KEPT_DEFAULT : options.report_count_max;
-    const bool keeps = kept_count < most;
     if (base_address_map_set(&pairs, hash, PLACE_NONE) != BASE_OK)
         return;
     ++counts[found->rule];
-    if (!keeps && options.quiet && !options.fail && !file_is_open)
-        return; // nobody is told: no words
+    if (kept_count == most) { // a program that goes wrong everywhere; it would fill the disk
+        if (!is_full && !options.quiet)
+            fprintf(stderr, "tidemark races: after %u reports further ones are only counted\n", most);
+        is_full = true;
+        return;
+    }
     struct kept *entry = kept_make(found);
     if (entry == NULL)
         return;
     tell(found, &entry->report);
-    if (!keeps || !kept_add(entry))
+    if (!kept_add(entry))
         kept_free(entry);
     else
         (void)!base_address_map_set(&pairs, hash, kept_count - 1);
@@ -305,12 +310,16 @@ static void at_exit_install(void) {
 }
 
 enum base_status sim__race_report_start(const struct sim_race_options *new_options) {
+    if (new_options == NULL)
+        return base_status_set(BASE_INVALID_VALUE, "race checker: no options; {0} are the defaults");
     if ((new_options->rules >> SIM_RACE_RULE_COUNT) != 0)
         return base_status_set(BASE_INVALID_VALUE,
                                "race checker: rules 0x%x: there are only rules 0 to %d",
                                (unsigned)new_options->rules, SIM_RACE_RULE_COUNT - 1);
     sim__race_report_stop();
     owner = getpid();
+    if (new_options->report_path != NULL && new_options->report_path[0] == '\0')
+        return base_status_set(BASE_INVALID_VALUE, "race checker: the report file has no name");
     if (new_options->report_path != NULL) {
         const enum base_status status = file_begin(new_options->report_path);
         if (status != BASE_OK)

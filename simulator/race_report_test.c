@@ -492,6 +492,9 @@ static void bad_options_are_refused(void) {
     sim_race_clear();
     BASE_CHECK_EQ(sim_race_start(&(struct sim_race_options){.rules = 1u << 31}),
                   BASE_INVALID_VALUE);
+    BASE_CHECK_EQ(sim_race_start(NULL), BASE_INVALID_VALUE);
+    BASE_CHECK_EQ(sim_race_start(&(struct sim_race_options){.report_path = ""}),
+                  BASE_INVALID_VALUE);
     BASE_CHECK_EQ(sim_race_start(&(struct sim_race_options){.report_path = "/nowhere/at/all"}),
                   BASE_IO);
     BASE_CHECK(strstr(base_status_message(), "/nowhere/at/all") != NULL);
@@ -577,6 +580,18 @@ static void the_file_is_complete_when_it_appears(void) {
                json_is_null(json_object_get(lines[2], "second")));
     lines_free(lines);
     unlink(name);
+}
+
+static void a_full_file_has_no_more_lines(void) {
+    const char *name = path_of("full.jsonl");
+    json_t *lines[8];
+    begin_with(&(struct sim_race_options){
+        .quiet = true, .report_count_max = 1, .report_path = name});
+    break_two_rules();
+    sim_race_stop();
+    file_read(name, lines);
+    BASE_CHECK(lines[1] != NULL && lines[2] == NULL); // the head, and one
+    lines_free(lines);
 }
 
 static void the_log_has_the_edges(void) {
@@ -859,6 +874,7 @@ int main(void) {
     more_than_are_kept_are_counted();
     bad_options_are_refused();
     the_file_is_complete_when_it_appears();
+    a_full_file_has_no_more_lines();
     the_log_has_the_edges();
     a_launch_has_the_nodes_next_to_the_pair();
     the_file_is_complete_when_the_program_exits();

@@ -66,7 +66,7 @@ struct sim_race_options {
     // JSON lines, under this name when checking stops or the program exits; NULL: none. A forked
     // child writes none.
     const char *report_path;
-    uint32_t report_count_max; // kept in memory; more are counted; 0: 1000
+    uint32_t report_count_max; // told, written and kept; more are only counted; 0: 1000
     // Memory of a block that was given back is nobody's until it is taken again: whoever names it
     // without a block is reported too (use-after-free). Not for programs that also use the memory
     // themselves, without blocks.
