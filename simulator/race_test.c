@@ -128,7 +128,7 @@ static void memory_that_never_was_is_none(void) {
     device_memory(SIZE);
     writes("nothing", s, NULL, 8);
     expect(SIM_RACE_UNMAPPED, "nothing", "");
-    writes("nowhere", s, (void *)(uintptr_t)0x123456000, 8);
+    writes("nowhere", s, (void *)(uintptr_t)0xfedcba98000000, 8); // no process has memory there
     expect(SIM_RACE_UNMAPPED, "nowhere", "");
     if (numerics == SIM_NUMERICS_ON) { // else the process may have memory of its own there
         writes("far above", s, (char *)device_memory(SIZE) + 64 * BASE_MIB, 8);
