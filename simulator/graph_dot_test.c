@@ -173,7 +173,7 @@ static void streams_are_colours(void) {
     // The legend, and of the boxes the first and the third alike.
     char colours[3][8], other[8];
     for (int i = 0; i < 3; ++i) {
-        char id[16];
+        char id[24];
         snprintf(id, sizeof id, "\nn1_%d [", i + 1);
         const char *line = strstr(text, id);
         BASE_CHECK(line != NULL);
