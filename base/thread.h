@@ -43,6 +43,15 @@ extern const struct base_thread_hooks *base__thread_hooks;
 static inline const struct base_thread_hooks *base__thread_hooks_get(void) {
     return __atomic_load_n(&base__thread_hooks, __ATOMIC_RELAXED);
 }
+// For the thread that has the turn: its calls are no points until the hooks are back.
+static inline const struct base_thread_hooks *base__thread_hooks_suspend(void) {
+    const struct base_thread_hooks *hooks = base__thread_hooks_get();
+    if (hooks != NULL) __atomic_store_n(&base__thread_hooks, NULL, __ATOMIC_RELAXED);
+    return hooks;
+}
+static inline void base__thread_hooks_resume(const struct base_thread_hooks *hooks) {
+    if (hooks != NULL) __atomic_store_n(&base__thread_hooks, hooks, __ATOMIC_RELAXED);
+}
 
 void base_mutex_init(struct base_mutex *mutex);
 void base_mutex_deinit(struct base_mutex *mutex);

@@ -1,8 +1,8 @@
 // The lists of race_list.h. An access stands for an earlier one if it comes after it and conflicts
-// with whatever that one conflicts with: whoever races with the earlier one races with it too. Those
-// that are stood for are kept at first, so that the reports of a small program name all pairs; later
-// on all but a few go. So does what everything still to come comes after. What is left is at most a
-// few entries for each stream.
+// with whatever that one conflicts with: whoever races with the earlier one races with it too.
+// Those that are stood for are kept at first, so that the reports of a small program name all
+// pairs; later on all but a few go. So does what everything still to come comes after. What is left
+// is at most a few entries for each stream.
 #include "simulator/race_list.h"
 
 #include <stdlib.h>

@@ -7,8 +7,9 @@
 // Strided ranges are kept as they are, one *shape* for all accesses to the same rows, in a tree by
 // their first byte that also knows the last bytes (a treap, so that it stays flat). Whether two
 // ranges really have bytes in common is only asked when nothing orders them. A program that never
-// accesses the same rows again would leave ever more shapes: when an access meets many, the one that
-// was not accessed for longest is divided into pieces, row by row, which later accesses can cover.
+// accesses the same rows again would leave ever more shapes: when an access meets many, the one
+// that was not accessed for longest is divided into pieces, row by row, which later accesses can
+// cover.
 #include "simulator/race_list.h"
 
 #include <stdlib.h>

@@ -50,25 +50,13 @@ const char *sim_race_rule_name(enum sim_race_rule rule) {
 
 // --- The file ---
 
-// Files take a lock of base/thread.h, which would be a point of sim_serialize; its hooks look away
-// meanwhile.
-static const struct base_thread_hooks *hooks_suspend(void) {
-    const struct base_thread_hooks *hooks = base__thread_hooks_get();
-    if (hooks != NULL)
-        __atomic_store_n(&base__thread_hooks, NULL, __ATOMIC_RELAXED);
-    return hooks;
-}
-
-static void hooks_resume(const struct base_thread_hooks *hooks) {
-    if (hooks != NULL)
-        __atomic_store_n(&base__thread_hooks, hooks, __ATOMIC_RELAXED);
-}
-
-// What is written is flushed at once, so that a forked child has nothing of it left to write.
+// Files take a lock of base/thread.h, which would be a point of sim_serialize: its hooks look away
+// meanwhile. What is written is flushed at once, so that a forked child has nothing of it left to
+// write.
 static enum base_status file_begin(const char *path) {
-    const struct base_thread_hooks *hooks = hooks_suspend();
+    const struct base_thread_hooks *hooks = base__thread_hooks_suspend();
     const enum base_status status = base_file_create(&file, path);
-    hooks_resume(hooks);
+    base__thread_hooks_resume(hooks);
     file_is_open = status == BASE_OK;
     if (file_is_open) {
         sim__race_json_head(file.stream);
@@ -84,10 +72,10 @@ static void file_end(void) {
     file_is_open = false;
     if (owner != getpid())
         return;
-    const struct base_thread_hooks *hooks = hooks_suspend();
+    const struct base_thread_hooks *hooks = base__thread_hooks_suspend();
     if (base_file_commit(&file) != BASE_OK)
         fprintf(stderr, "race reports: %s\n", base_status_message());
-    hooks_resume(hooks);
+    base__thread_hooks_resume(hooks);
 }
 
 static void file_add(const struct sim__race_found *found, const struct sim_race_report *report,
@@ -278,7 +266,8 @@ void sim__race_report(const struct sim__race_found *found) {
     ++counts[found->rule];
     if (kept_count == most) { // a program that goes wrong everywhere; it would fill the disk
         if (!is_full && !options.quiet)
-            fprintf(stderr, "tidemark races: after %u reports further ones are only counted\n", most);
+            fprintf(stderr, "tidemark races: after %u reports further ones are only counted\n",
+                    most);
         is_full = true;
         return;
     }
@@ -311,7 +300,8 @@ static void at_exit_install(void) {
 
 enum base_status sim__race_report_start(const struct sim_race_options *new_options) {
     if (new_options == NULL)
-        return base_status_set(BASE_INVALID_VALUE, "race checker: no options; {0} are the defaults");
+        return base_status_set(BASE_INVALID_VALUE,
+                               "race checker: no options; {0} are the defaults");
     if ((new_options->rules >> SIM_RACE_RULE_COUNT) != 0)
         return base_status_set(BASE_INVALID_VALUE,
                                "race checker: rules 0x%x: there are only rules 0 to %d",

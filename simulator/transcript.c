@@ -67,19 +67,8 @@ static void unlock(void) { BASE_CHECK_EQ(pthread_mutex_unlock(&sim__state.lock.m
 
 // --- Files ---
 
-// Files take a lock of base/thread.h, which would be a point of sim_serialize; its hooks look away
-// meanwhile. Only the thread that has the turn is here.
-static const struct base_thread_hooks *hooks_suspend(void) {
-    const struct base_thread_hooks *hooks = base__thread_hooks_get();
-    if (hooks != NULL)
-        __atomic_store_n(&base__thread_hooks, NULL, __ATOMIC_RELAXED);
-    return hooks;
-}
-
-static void hooks_resume(const struct base_thread_hooks *hooks) {
-    if (hooks != NULL)
-        __atomic_store_n(&base__thread_hooks, hooks, __ATOMIC_RELAXED);
-}
+// Files take a lock of base/thread.h, which would be a point of sim_serialize: its hooks look away
+// meanwhile.
 
 static void marks_clear(void) {
     base_address_map_deinit(&mark_indices);
@@ -112,9 +101,9 @@ static enum base_status file_open(void) {
                                                    file_number, ending);
     if (length < 0)
         return base_status_set(BASE_HOST_MEMORY, "cannot write %s: out of host memory", path);
-    const struct base_thread_hooks *hooks = hooks_suspend();
+    const struct base_thread_hooks *hooks = base__thread_hooks_suspend();
     const enum base_status status = base_file_create(&file, name);
-    hooks_resume(hooks);
+    base__thread_hooks_resume(hooks);
     free(name);
     if (status != BASE_OK)
         return status;
@@ -135,9 +124,9 @@ static enum base_status file_close(void) {
             sim__timeline_stream(file.stream, &lanes[i], true);
         sim__timeline_end(file.stream);
     }
-    const struct base_thread_hooks *hooks = hooks_suspend();
+    const struct base_thread_hooks *hooks = base__thread_hooks_suspend();
     const enum base_status status = base_file_commit(&file);
-    hooks_resume(hooks);
+    base__thread_hooks_resume(hooks);
     is_open = false;
     ++file_number;
     return status;
