@@ -1,11 +1,11 @@
-// The bins: see free_index.h. Links of a list: 0 previous, 1 next. Links of a treap: 0 left, 1
-// right, 2 parent. A treap's heap order goes by a hash of the block's number, so its shape
-// depends on nothing but its members.
+// The bins: see free_index.h. Links of a list: 0 previous, 1 next; of a treap: see treap.h.
 #include "allocator/free_index.h"
+
+#include "allocator/treap.h"
 
 #include <stdlib.h>
 
-enum { LIST_PREVIOUS = 0, LIST_NEXT = 1, LEFT = 0, RIGHT = 1, PARENT = 2 };
+enum { LIST_PREVIOUS = 0, LIST_NEXT = 1 };
 
 enum base_status cca__free_index_init(struct cca__free_index *index) {
     *index = (struct cca__free_index){0};
@@ -52,72 +52,14 @@ static uint32_t previous_occupied(const struct cca__free_index *index, uint32_t 
 //------------------------------------------------------------------------------------------------
 // Treap.
 
-static uint32_t priority_of(uint32_t number) { return number * 0x9e3779b1u; }
-
-// Puts CHILD (0: nothing) where OLD hung below PARENT (0: at the root).
-static void replace_child(struct cca__bin *bin, struct cca__block *blocks, uint32_t parent,
-                          uint32_t old, uint32_t child) {
-    if (parent == 0)
-        bin->root = child;
-    else
-        blocks[parent].link[blocks[parent].link[LEFT] == old ? LEFT : RIGHT] = child;
-    if (child != 0) blocks[child].link[PARENT] = parent;
-}
-
-// Exchanges NUMBER with its parent, keeping the order of keys.
-static void rotate_up(struct cca__bin *bin, struct cca__block *blocks, uint32_t number) {
-    const uint32_t parent = blocks[number].link[PARENT];
-    const int side = blocks[parent].link[LEFT] == number ? LEFT : RIGHT;
-    const uint32_t inner = blocks[number].link[1 - side];
-    replace_child(bin, blocks, blocks[parent].link[PARENT], parent, number);
-    blocks[parent].link[side] = inner;
-    if (inner != 0) blocks[inner].link[PARENT] = parent;
-    blocks[number].link[1 - side] = parent;
-    blocks[parent].link[PARENT] = number;
-}
-
 static void treap_insert(struct cca__bin *bin, struct cca__block *blocks, uint32_t number) {
-    struct cca__block *const block = &blocks[number];
     uint32_t parent = 0;
-    int side = LEFT;
+    int side = CCA__LEFT;
     for (uint32_t at = bin->root; at != 0; at = blocks[at].link[side]) {
         parent = at;
-        side = cca__block_less(block, &blocks[at]) ? LEFT : RIGHT;
+        side = cca__block_less(&blocks[number], &blocks[at]) ? CCA__LEFT : CCA__RIGHT;
     }
-    block->link[LEFT] = block->link[RIGHT] = 0;
-    block->link[PARENT] = parent;
-    if (parent == 0)
-        bin->root = number;
-    else
-        blocks[parent].link[side] = number;
-    while (block->link[PARENT] != 0 && priority_of(block->link[PARENT]) < priority_of(number))
-        rotate_up(bin, blocks, number);
-}
-
-static void treap_remove(struct cca__bin *bin, struct cca__block *blocks, uint32_t number) {
-    struct cca__block *const block = &blocks[number];
-    while (block->link[LEFT] != 0 && block->link[RIGHT] != 0) {
-        const uint32_t left = block->link[LEFT], right = block->link[RIGHT];
-        rotate_up(bin, blocks, priority_of(left) > priority_of(right) ? left : right);
-    }
-    replace_child(bin, blocks, block->link[PARENT], number, block->link[LEFT] | block->link[RIGHT]);
-}
-
-static uint32_t treap_end(const struct cca__block *blocks, uint32_t number, int side) {
-    while (blocks[number].link[side] != 0) number = blocks[number].link[side];
-    return number;
-}
-
-// The neighbour of NUMBER in key order on SIDE; 0 at the end.
-static uint32_t treap_step(const struct cca__block *blocks, uint32_t number, int side) {
-    if (blocks[number].link[side] != 0)
-        return treap_end(blocks, blocks[number].link[side], 1 - side);
-    uint32_t parent = blocks[number].link[PARENT];
-    while (parent != 0 && blocks[parent].link[side] == number) {
-        number = parent;
-        parent = blocks[parent].link[PARENT];
-    }
-    return parent;
+    cca__treap_hang(&bin->root, blocks, number, parent, side);
 }
 
 static uint32_t treap_find(const struct cca__bin *bin, const struct cca__block *blocks,
@@ -126,7 +68,7 @@ static uint32_t treap_find(const struct cca__bin *bin, const struct cca__block *
     for (uint32_t at = bin->root; at != 0;) {
         const bool fits = blocks[at].size >= size;
         if (fits) best = at;
-        at = blocks[at].link[fits ? LEFT : RIGHT];
+        at = blocks[at].link[fits ? CCA__LEFT : CCA__RIGHT];
     }
     return best;
 }
@@ -176,8 +118,8 @@ static __attribute__((noinline)) void large_bin_insert(struct cca__bin *bin,
 static __attribute__((noinline)) void large_bin_remove(struct cca__bin *bin,
                                                        struct cca__block *blocks,
                                                        uint32_t number) {
-    if (bin->first == number) bin->first = treap_step(blocks, number, RIGHT);
-    treap_remove(bin, blocks, number);
+    if (bin->first == number) bin->first = cca__treap_step(blocks, number, CCA__RIGHT);
+    cca__treap_remove(&bin->root, blocks, number);
 }
 
 void cca__bin_insert(struct cca__free_index *index, struct cca__block *blocks, uint32_t number) {
@@ -233,7 +175,7 @@ static void flush_front(struct cca__free_index *index, struct cca__block *blocks
 }
 
 static uint32_t bin_last(const struct cca__bin *bin, const struct cca__block *blocks) {
-    if (bin->root != 0) return treap_end(blocks, bin->root, RIGHT);
+    if (bin->root != 0) return cca__treap_end(blocks, bin->root, CCA__RIGHT);
     uint32_t number = bin->first;
     while (blocks[number].link[LIST_NEXT] != 0) number = blocks[number].link[LIST_NEXT];
     return number;
@@ -245,8 +187,9 @@ uint32_t cca__free_index_next(struct cca__free_index *index, struct cca__block *
     uint32_t place = 0;
     if (number != 0) {
         place = cca__bin_of(blocks[number].size);
-        const uint32_t after = index->bins[place].root != 0 ? treap_step(blocks, number, RIGHT)
-                                                            : blocks[number].link[LIST_NEXT];
+        const uint32_t after = index->bins[place].root != 0
+                                   ? cca__treap_step(blocks, number, CCA__RIGHT)
+                                   : blocks[number].link[LIST_NEXT];
         if (after != 0) return after;
         ++place;
     }
@@ -260,8 +203,9 @@ uint32_t cca__free_index_previous(struct cca__free_index *index, struct cca__blo
     uint32_t place = CCA__BIN_COUNT;
     if (number != 0) {
         place = cca__bin_of(blocks[number].size);
-        const uint32_t before = index->bins[place].root != 0 ? treap_step(blocks, number, LEFT)
-                                                             : blocks[number].link[LIST_PREVIOUS];
+        const uint32_t before = index->bins[place].root != 0
+                                    ? cca__treap_step(blocks, number, CCA__LEFT)
+                                    : blocks[number].link[LIST_PREVIOUS];
         if (before != 0) return before;
     }
     const uint32_t bin = previous_occupied(index, place);
