@@ -145,8 +145,8 @@ static void waits_attach(struct sim__operation *operation) {
     }
 }
 
-// The first operation of STREAM is another one than before, or what blocked it is complete: finds
-// what it waits for now.
+// The first operation of STREAM is another one than before, or what blocked it is complete: it is
+// blocked by the next thing it waits for, else offered to the schedule.
 static void stream_examine(struct sim__stream *stream) {
     struct sim__operation *operation = sim__engine_first(stream);
     for (; operation->wait_done < operation->wait_count; ++operation->wait_done) {

@@ -257,9 +257,11 @@ cudaError_t sim__graph_add_free(struct sim__graph *graph, struct sim__node *cons
 
 // --- The calls ---
 
-static cudaError_t add_alloc_locked(cudaGraphNode_t *handle, cudaGraph_t graph_handle,
-                                    const cudaGraphNode_t *dependencies, size_t count,
-                                    struct cudaMemAllocNodeParams *parameters) {
+// Of TYPE: an allocation with PARAMETERS, or a free of POINTER.
+static cudaError_t add_locked(cudaGraphNode_t *handle, cudaGraph_t graph_handle,
+                              enum cudaGraphNodeType type, const cudaGraphNode_t *dependencies,
+                              size_t count, struct cudaMemAllocNodeParams *parameters,
+                              void *pointer) {
     struct sim__graph *graph;
     struct sim__node *const *nodes;
     struct sim__node *node;
@@ -268,30 +270,11 @@ static cudaError_t add_alloc_locked(cudaGraphNode_t *handle, cudaGraph_t graph_h
     if (error == cudaSuccess && handle == NULL)
         error = cudaErrorInvalidValue;
     if (error == cudaSuccess)
-        error = sim__graph_dependencies(graph, cudaGraphNodeTypeMemAlloc, dependencies, NULL,
-                                        count, &nodes, &data);
+        error = sim__graph_dependencies(graph, type, dependencies, NULL, count, &nodes, &data);
     if (error == cudaSuccess)
-        error = sim__graph_add_alloc(graph, nodes, data, count, parameters, &node);
-    if (error == cudaSuccess)
-        *handle = sim__node_handle(node);
-    return error;
-}
-
-static cudaError_t add_free_locked(cudaGraphNode_t *handle, cudaGraph_t graph_handle,
-                                   const cudaGraphNode_t *dependencies, size_t count,
-                                   void *pointer) {
-    struct sim__graph *graph;
-    struct sim__node *const *nodes;
-    struct sim__node *node;
-    const uint32_t *data;
-    cudaError_t error = sim__graph_resolve(graph_handle, &graph);
-    if (error == cudaSuccess && handle == NULL)
-        error = cudaErrorInvalidValue;
-    if (error == cudaSuccess)
-        error = sim__graph_dependencies(graph, cudaGraphNodeTypeMemFree, dependencies, NULL,
-                                        count, &nodes, &data);
-    if (error == cudaSuccess)
-        error = sim__graph_add_free(graph, nodes, data, count, pointer, &node);
+        error = type == cudaGraphNodeTypeMemAlloc
+                    ? sim__graph_add_alloc(graph, nodes, data, count, parameters, &node)
+                    : sim__graph_add_free(graph, nodes, data, count, pointer, &node);
     if (error == cudaSuccess)
         *handle = sim__node_handle(node);
     return error;
@@ -310,7 +293,8 @@ cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *node, cudaGraph_t graph,
                                      struct cudaMemAllocNodeParams *parameters) {
     cudaError_t error = sim__call_begin(SIM__CALL_OTHER);
     if (error == cudaSuccess)
-        error = add_alloc_locked(node, graph, dependencies, count, parameters);
+        error = add_locked(node, graph, cudaGraphNodeTypeMemAlloc, dependencies, count, parameters,
+                           NULL);
     return sim__call_end(SIM__CALL_OTHER, error);
 }
 
@@ -339,7 +323,8 @@ cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *node, cudaGraph_t graph,
                                     void *pointer) {
     cudaError_t error = sim__call_begin(SIM__CALL_OTHER);
     if (error == cudaSuccess)
-        error = add_free_locked(node, graph, dependencies, count, pointer);
+        error = add_locked(node, graph, cudaGraphNodeTypeMemFree, dependencies, count, NULL,
+                           pointer);
     return sim__call_end(SIM__CALL_OTHER, error);
 }
 
