@@ -5,10 +5,11 @@
 
 #include "allocator/device.h"
 #include "allocator/hit.h"
+#include "allocator/ladder.h"
 #include "allocator/out_of_memory.h"
 #include "allocator/pool.h"
+#include "allocator/release.h"
 #include "allocator/reserve_class.h"
-#include "allocator/segment.h"
 #include "allocator/snapshot.h"
 #include "allocator/stream_use.h"
 #include "allocator/warning.h"
