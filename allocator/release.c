@@ -1,10 +1,9 @@
-// See release.h. Blocks to be released are taken out of the free index under
-// their stream's lock and chained through link[0]; nobody else can reach them
-// then, since they are free and have no neighbours.
+// See release.h. Blocks to be released are taken out of the free index under their stream's lock
+// and chained through link[0]; nobody else can reach them then, since they are free and have no
+// neighbours.
 //
-// Only blocks that are their whole segment are ever given back, also after
-// max_split_size was lowered while blocks were split (where PyTorch 2.15 frees
-// memory in use).
+// Only blocks that are their whole segment are ever given back, also after max_split_size was
+// lowered while blocks were split (where PyTorch 2.15 frees memory in use).
 #include "allocator/release.h"
 
 #include "allocator/device.h"
@@ -12,223 +11,193 @@
 #include "allocator/segment.h"
 #include "allocator/stream_use.h"
 
-// Releases a chain in order. What cannot be released, and all after it, becomes
-// available again.
+// Releases a chain in order. What cannot be released, and all after it, becomes available again.
 static enum base_status release_chain(struct cca__pool *pool, uint32_t first,
                                       size_t *released_bytes) {
-  struct cca *const cca = pool->stream->device->owner;
-  struct cca__device_scope scope;
-  enum base_status status = BASE_OK;
-  if (first == 0)
-    return BASE_OK;
-  status = cca__device_scope_begin(&scope, pool->stream->device->ordinal);
-  const bool is_current = status == BASE_OK;
-  while (first != 0 && status == BASE_OK) {
-    const uint32_t next = cca__block_at(cca, first)->link[0];
-    const size_t size = cca__block_at(cca, first)->size;
-    status = cca__segment_release(pool, first);
-    if (status != BASE_OK)
-      break;
-    if (released_bytes != NULL)
-      *released_bytes += size;
-    first = next;
-  }
-  if (is_current)
-    cca__device_scope_end(&scope);
-  cca__lock_take(&pool->stream->lock);
-  while (first != 0) {
-    const uint32_t next = cca__block_at(cca, first)->link[0];
-    cca__free_index_insert(&pool->index, cca->blocks, first);
-    first = next;
-  }
-  if (pool->stream->first_segment == 0)
-    cca__block_cache_trim(&pool->stream->unused_blocks, &cca->block_chunks);
-  cca__lock_release(&pool->stream->lock);
-  return status;
+    struct cca *const cca = pool->stream->device->owner;
+    struct cca__device_scope scope;
+    enum base_status status = BASE_OK;
+    if (first == 0) return BASE_OK;
+    status = cca__device_scope_begin(&scope, pool->stream->device->ordinal);
+    const bool is_current = status == BASE_OK;
+    while (first != 0 && status == BASE_OK) {
+        const uint32_t next = cca__block_at(cca, first)->link[0];
+        const size_t size = cca__block_at(cca, first)->size;
+        status = cca__segment_release(pool, first);
+        if (status != BASE_OK) break;
+        if (released_bytes != NULL) *released_bytes += size;
+        first = next;
+    }
+    if (is_current) cca__device_scope_end(&scope);
+    cca__lock_take(&pool->stream->lock);
+    while (first != 0) {
+        const uint32_t next = cca__block_at(cca, first)->link[0];
+        cca__free_index_insert(&pool->index, cca->blocks, first);
+        first = next;
+    }
+    if (pool->stream->first_segment == 0)
+        cca__block_cache_trim(&pool->stream->unused_blocks, &cca->block_chunks);
+    cca__lock_release(&pool->stream->lock);
+    return status;
 }
 
 // Takes a block out of the free index and appends it to a chain.
 struct chain {
-  uint32_t first, last;
+    uint32_t first, last;
 };
-static void chain_append_locked(struct cca__pool *pool, struct chain *chain,
-                                uint32_t number) {
-  struct cca *const cca = pool->stream->device->owner;
-  cca__free_index_remove(&pool->index, cca->blocks, number);
-  cca__block_at(cca, number)->link[0] = 0;
-  if (chain->last == 0)
-    chain->first = number;
-  else
-    cca__block_at(cca, chain->last)->link[0] = number;
-  chain->last = number;
+static void chain_append_locked(struct cca__pool *pool, struct chain *chain, uint32_t number) {
+    struct cca *const cca = pool->stream->device->owner;
+    cca__free_index_remove(&pool->index, cca->blocks, number);
+    cca__block_at(cca, number)->link[0] = 0;
+    if (chain->last == 0)
+        chain->first = number;
+    else
+        cca__block_at(cca, chain->last)->link[0] = number;
+    chain->last = number;
 }
 
-// Whether a free block can be given back with its segment as cudaMalloc gave
-// it.
+// Whether a free block can be given back with its segment as cudaMalloc gave it.
 static bool is_releasable(const struct cca__block *block) {
-  return cca__block_is_alone(block) && !cca__block_is_expandable(block);
+    return cca__block_is_alone(block) && !cca__block_is_expandable(block);
 }
 
 static enum base_status release_pool(struct cca__pool *pool) {
-  struct cca *const cca = pool->stream->device->owner;
-  struct chain chain = {0};
-  cca__lock_take(&pool->stream->lock);
-  for (uint32_t number = cca__free_index_next(&pool->index, cca->blocks, 0),
-                next;
-       number != 0; number = next) {
-    next = cca__free_index_next(&pool->index, cca->blocks, number);
-    if (is_releasable(cca__block_at(cca, number)))
-      chain_append_locked(pool, &chain, number);
-  }
-  cca__lock_release(&pool->stream->lock);
-  return release_chain(pool, chain.first, NULL);
+    struct cca *const cca = pool->stream->device->owner;
+    struct chain chain = {0};
+    cca__lock_take(&pool->stream->lock);
+    for (uint32_t number = cca__free_index_next(&pool->index, cca->blocks, 0), next; number != 0;
+         number = next) {
+        next = cca__free_index_next(&pool->index, cca->blocks, number);
+        if (is_releasable(cca__block_at(cca, number))) chain_append_locked(pool, &chain, number);
+    }
+    cca__lock_release(&pool->stream->lock);
+    return release_chain(pool, chain.first, NULL);
 }
 
 static void trim_metadata(struct cca *cca) {
-  cca__arena_trim(&cca->block_chunks);
-  cca__arena_trim(&cca->segment_records);
-  cca__arena_trim(&cca->use_records);
-  cca__arena_trim(&cca->page_table.directories);
-  cca__arena_trim(&cca->page_table.leaves);
+    cca__arena_trim(&cca->block_chunks);
+    cca__arena_trim(&cca->segment_records);
+    cca__arena_trim(&cca->use_records);
+    cca__arena_trim(&cca->page_table.directories);
+    cca__arena_trim(&cca->page_table.leaves);
 }
 
 enum base_status cca__release_all_locked(struct cca__device *device) {
-  enum base_status status = cca__synchronize_pending(device);
-  for (int kind = CCA__POOL_LARGE; kind >= CCA__POOL_SMALL; --kind) {
-    for (size_t index = 0; index < device->stream_count && status == BASE_OK;
-         ++index)
-      status = release_pool(&device->by_handle[index]->pools[kind]);
-    for (size_t index = 0; index < device->stream_count && status == BASE_OK;
-         ++index)
-      status =
-          cca__expandable_release_pool(&device->by_handle[index]->pools[kind]);
-  }
-  trim_metadata(device->owner);
-  return status;
-}
-
-//------------------------------------------------------------------------------------------------
-// Oversize blocks: under max_split_size a request cannot use them, so they make
-// room first.
-
-// Chains what release_available gives back; false if that is less than wanted
-// (what was chained goes all the same).
-static bool chain_available_locked(struct cca__pool *pool, size_t wanted,
-                                   struct chain *chain) {
-  struct cca *const cca = pool->stream->device->owner;
-  const size_t max_split_size = cca->config.sizes.max_split_size;
-  uint32_t number = cca__free_index_find(&pool->index, cca->blocks, wanted);
-  while (number != 0 && !is_releasable(cca__block_at(cca, number)))
-    number = cca__free_index_next(&pool->index, cca->blocks, number);
-  if (number != 0) {
-    chain_append_locked(pool, chain, number);
-    return true;
-  }
-  size_t found = 0;
-  number = cca__free_index_previous(&pool->index, cca->blocks, 0);
-  while (number != 0 && found < wanted &&
-         cca__block_at(cca, number)->size >= max_split_size) {
-    const uint32_t smaller =
-        cca__free_index_previous(&pool->index, cca->blocks, number);
-    if (is_releasable(cca__block_at(cca, number))) {
-      found += cca__block_at(cca, number)->size;
-      chain_append_locked(pool, chain, number);
+    enum base_status status = cca__synchronize_pending(device);
+    for (int kind = CCA__POOL_LARGE; kind >= CCA__POOL_SMALL; --kind) {
+        for (size_t index = 0; index < device->stream_count && status == BASE_OK; ++index)
+            status = release_pool(&device->by_handle[index]->pools[kind]);
+        for (size_t index = 0; index < device->stream_count && status == BASE_OK; ++index)
+            status = cca__expandable_release_pool(&device->by_handle[index]->pools[kind]);
     }
-    number = smaller;
-  }
-  return found >= wanted;
-}
-
-enum base_status cca__release_available_locked(struct cca__pool *pool,
-                                               size_t rounded, bool *enough) {
-  const size_t max_split_size =
-      pool->stream->device->owner->config.sizes.max_split_size;
-  struct chain chain = {0};
-  *enough = false;
-  if (max_split_size == CCA_UNLIMITED)
-    return BASE_OK;
-  cca__lock_take(&pool->stream->lock);
-  *enough = chain_available_locked(
-      pool, rounded > max_split_size ? rounded : max_split_size, &chain);
-  cca__lock_release(&pool->stream->lock);
-  return release_chain(pool, chain.first, NULL);
+    trim_metadata(device->owner);
+    return status;
 }
 
 //------------------------------------------------------------------------------------------------
-// Garbage collection: whole segments of the large pool that were not asked for
-// lately, oldest half first.
+// Oversize blocks: under max_split_size a request cannot use them, so they make room first.
 
-static uint32_t age_of(const struct cca__device *device,
-                       const struct cca__block *block) {
-  return atomic_load_explicit(&device->large_searches, memory_order_relaxed) -
-         block->gc_base;
+// Chains what release_available gives back; false if that is less than wanted (what was chained
+// goes all the same).
+static bool chain_available_locked(struct cca__pool *pool, size_t wanted, struct chain *chain) {
+    struct cca *const cca = pool->stream->device->owner;
+    const size_t max_split_size = cca->config.sizes.max_split_size;
+    uint32_t number = cca__free_index_find(&pool->index, cca->blocks, wanted);
+    while (number != 0 && !is_releasable(cca__block_at(cca, number)))
+        number = cca__free_index_next(&pool->index, cca->blocks, number);
+    if (number != 0) {
+        chain_append_locked(pool, chain, number);
+        return true;
+    }
+    size_t found = 0;
+    number = cca__free_index_previous(&pool->index, cca->blocks, 0);
+    while (number != 0 && found < wanted && cca__block_at(cca, number)->size >= max_split_size) {
+        const uint32_t smaller = cca__free_index_previous(&pool->index, cca->blocks, number);
+        if (is_releasable(cca__block_at(cca, number))) {
+            found += cca__block_at(cca, number)->size;
+            chain_append_locked(pool, chain, number);
+        }
+        number = smaller;
+    }
+    return found >= wanted;
 }
 
-static void sum_ages(const struct cca__device *device, double *age,
-                     size_t *count) {
-  struct cca *const cca = device->owner;
-  for (size_t index = 0; index < device->stream_count; ++index) {
-    struct cca__pool *const pool =
-        &device->by_handle[index]->pools[CCA__POOL_LARGE];
+enum base_status cca__release_available_locked(struct cca__pool *pool, size_t rounded,
+                                               bool *enough) {
+    const size_t max_split_size = pool->stream->device->owner->config.sizes.max_split_size;
+    struct chain chain = {0};
+    *enough = false;
+    if (max_split_size == CCA_UNLIMITED) return BASE_OK;
     cca__lock_take(&pool->stream->lock);
-    for (uint32_t number = 0; (number = cca__free_index_next(
-                                   &pool->index, cca->blocks, number)) != 0;) {
-      const struct cca__block *const block = cca__block_at(cca, number);
-      if (!is_releasable(block))
-        continue;
-      *age += age_of(device, block);
-      ++*count;
-    }
+    *enough =
+        chain_available_locked(pool, rounded > max_split_size ? rounded : max_split_size, &chain);
     cca__lock_release(&pool->stream->lock);
-  }
+    return release_chain(pool, chain.first, NULL);
+}
+
+//------------------------------------------------------------------------------------------------
+// Garbage collection: whole segments of the large pool that were not asked for lately, oldest
+// half first.
+
+static uint32_t age_of(const struct cca__device *device, const struct cca__block *block) {
+    return atomic_load_explicit(&device->large_searches, memory_order_relaxed) - block->gc_base;
+}
+
+static void sum_ages(const struct cca__device *device, double *age, size_t *count) {
+    struct cca *const cca = device->owner;
+    for (size_t index = 0; index < device->stream_count; ++index) {
+        struct cca__pool *const pool = &device->by_handle[index]->pools[CCA__POOL_LARGE];
+        cca__lock_take(&pool->stream->lock);
+        for (uint32_t number = 0;
+             (number = cca__free_index_next(&pool->index, cca->blocks, number)) != 0;) {
+            const struct cca__block *const block = cca__block_at(cca, number);
+            if (!is_releasable(block)) continue;
+            *age += age_of(device, block);
+            ++*count;
+        }
+        cca__lock_release(&pool->stream->lock);
+    }
 }
 
 // Releases all candidates of one stream that are at least as old as THRESHOLD.
-static enum base_status release_older(struct cca__pool *pool, double threshold,
-                                      size_t *released, double *age,
-                                      size_t *count) {
-  struct cca__device *const device = pool->stream->device;
-  struct cca *const cca = device->owner;
-  struct chain chain = {0};
-  cca__lock_take(&pool->stream->lock);
-  for (uint32_t number = cca__free_index_next(&pool->index, cca->blocks, 0),
-                next;
-       number != 0; number = next) {
-    next = cca__free_index_next(&pool->index, cca->blocks, number);
-    const struct cca__block *const block = cca__block_at(cca, number);
-    if (!is_releasable(block) || age_of(device, block) < threshold)
-      continue;
-    *age -= age_of(device, block);
-    --*count;
-    chain_append_locked(pool, &chain, number);
-  }
-  cca__lock_release(&pool->stream->lock);
-  return release_chain(pool, chain.first, released);
+static enum base_status release_older(struct cca__pool *pool, double threshold, size_t *released,
+                                      double *age, size_t *count) {
+    struct cca__device *const device = pool->stream->device;
+    struct cca *const cca = device->owner;
+    struct chain chain = {0};
+    cca__lock_take(&pool->stream->lock);
+    for (uint32_t number = cca__free_index_next(&pool->index, cca->blocks, 0), next; number != 0;
+         number = next) {
+        next = cca__free_index_next(&pool->index, cca->blocks, number);
+        const struct cca__block *const block = cca__block_at(cca, number);
+        if (!is_releasable(block) || age_of(device, block) < threshold) continue;
+        *age -= age_of(device, block);
+        --*count;
+        chain_append_locked(pool, &chain, number);
+    }
+    cca__lock_release(&pool->stream->lock);
+    return release_chain(pool, chain.first, released);
 }
 
 enum base_status cca__collect_garbage_locked(struct cca__device *device) {
-  const double threshold = device->owner->config.garbage_collection_threshold;
-  if (!device->limited || threshold <= 0.0)
-    return BASE_OK;
-  const size_t kept = (size_t)(threshold * (double)device->allowed_bytes);
-  if (device->reserved_bytes <= kept)
-    return BASE_OK;
-  const size_t target = device->reserved_bytes - kept;
-  double age = 0.0;
-  size_t count = 0, released = 0, before = SIZE_MAX;
-  sum_ages(device, &age, &count);
-  // As long as the last pass freed something; a pass does not stop when the
-  // target is met.
-  while (released < target && released != before && count > 0) {
-    const double oldest_half = age / (double)count;
-    before = released;
-    for (size_t index = 0; index < device->stream_count; ++index) {
-      const enum base_status status =
-          release_older(&device->by_handle[index]->pools[CCA__POOL_LARGE],
-                        oldest_half, &released, &age, &count);
-      if (status != BASE_OK)
-        return status;
+    const double threshold = device->owner->config.garbage_collection_threshold;
+    if (!device->limited || threshold <= 0.0) return BASE_OK;
+    const size_t kept = (size_t)(threshold * (double)device->allowed_bytes);
+    if (device->reserved_bytes <= kept) return BASE_OK;
+    const size_t target = device->reserved_bytes - kept;
+    double age = 0.0;
+    size_t count = 0, released = 0, before = SIZE_MAX;
+    sum_ages(device, &age, &count);
+    // As long as the last pass freed something; a pass does not stop when the target is met.
+    while (released < target && released != before && count > 0) {
+        const double oldest_half = age / (double)count;
+        before = released;
+        for (size_t index = 0; index < device->stream_count; ++index) {
+            const enum base_status status =
+                release_older(&device->by_handle[index]->pools[CCA__POOL_LARGE], oldest_half,
+                              &released, &age, &count);
+            if (status != BASE_OK) return status;
+        }
     }
-  }
-  return BASE_OK;
+    return BASE_OK;
 }

@@ -1,5 +1,5 @@
-// Which cached segments go back to the device, and when: all of them, a few
-// oversize ones, those that were not asked for lately.
+// Which cached segments go back to the device, and when: all of them, a few oversize ones, those
+// that were not asked for lately.
 //
 // growth_lock held; no stream is locked during a device call.
 #ifndef TIDEMARK_ALLOCATOR_RELEASE_H
@@ -8,19 +8,14 @@
 #include "allocator/core.h"
 
 // Waits for all pending frees and returns every segment that is wholly free.
-enum base_status
-cca__release_all_locked(struct cca__device *device) BASE_MUST_USE;
+enum base_status cca__release_all_locked(struct cca__device *device) BASE_MUST_USE;
 
-// Under max_split_size: releases a block that the request could not use for its
-// size, or several of at least max_split_size. *ENOUGH: they add up to what the
-// request needs.
-enum base_status cca__release_available_locked(struct cca__pool *pool,
-                                               size_t rounded,
+// Under max_split_size: releases a block that the request could not use for its size, or several of
+// at least max_split_size. *ENOUGH: they add up to what the request needs.
+enum base_status cca__release_available_locked(struct cca__pool *pool, size_t rounded,
                                                bool *enough) BASE_MUST_USE;
 
-// Above garbage_collection_threshold: releases whole segments of the large
-// pools, oldest first.
-enum base_status
-cca__collect_garbage_locked(struct cca__device *device) BASE_MUST_USE;
+// Above garbage_collection_threshold: releases whole segments of the large pools, oldest first.
+enum base_status cca__collect_garbage_locked(struct cca__device *device) BASE_MUST_USE;
 
 #endif

@@ -4,228 +4,195 @@
 #include "allocator/device.h"
 #include "allocator/pool.h"
 
-static void count_segment(struct cca__device *device,
-                          const struct cca__pool *pool, size_t size,
+static void count_segment(struct cca__device *device, const struct cca__pool *pool, size_t size,
                           int amount) {
-  const int kind = cca__pool_kind(pool);
-  const int64_t bytes = amount * (int64_t)size;
-  cca__stat_change(&device->segment[ALLOCATOR_STAT_ALL], amount);
-  cca__stat_change(&device->segment[kind], amount);
-  cca__stat_change(&device->reserved[ALLOCATOR_STAT_ALL], bytes);
-  cca__stat_change(&device->reserved[kind], bytes);
-  if (size >= device->owner->config.sizes.max_split_size)
-    cca__stat_change(&device->oversize_segments, amount);
-  if (amount > 0)
-    ++device->num_device_alloc;
-  else
-    ++device->num_device_free;
+    const int kind = cca__pool_kind(pool);
+    const int64_t bytes = amount * (int64_t)size;
+    cca__stat_change(&device->segment[ALLOCATOR_STAT_ALL], amount);
+    cca__stat_change(&device->segment[kind], amount);
+    cca__stat_change(&device->reserved[ALLOCATOR_STAT_ALL], bytes);
+    cca__stat_change(&device->reserved[kind], bytes);
+    if (size >= device->owner->config.sizes.max_split_size)
+        cca__stat_change(&device->oversize_segments, amount);
+    if (amount > 0)
+        ++device->num_device_alloc;
+    else
+        ++device->num_device_free;
 }
 
 void cca__observe_segment(const struct cca *cca, enum allocator_action action,
-                          const struct cca__pool *pool, uint64_t address,
-                          size_t size) {
-  cca__observe(cca, &(struct allocator_event){
-                        .action = action,
-                        .device = pool->stream->device->ordinal,
-                        .address = (void *)(uintptr_t)address,
-                        .size = size,
-                        .stream = pool->stream->handle,
-                    });
+                          const struct cca__pool *pool, uint64_t address, size_t size) {
+    cca__observe(cca, &(struct allocator_event){
+                          .action = action,
+                          .device = pool->stream->device->ordinal,
+                          .address = (void *)(uintptr_t)address,
+                          .size = size,
+                          .stream = pool->stream->handle,
+                      });
 }
 
-void cca__segment_link_locked(struct cca *cca, struct cca__stream *stream,
-                              uint32_t number) {
-  struct cca__segment *const segment = &cca->segments[number];
-  segment->previous = 0;
-  segment->next = stream->first_segment;
-  if (stream->first_segment != 0)
-    cca->segments[stream->first_segment].previous = number;
-  stream->first_segment = number;
+void cca__segment_link_locked(struct cca *cca, struct cca__stream *stream, uint32_t number) {
+    struct cca__segment *const segment = &cca->segments[number];
+    segment->previous = 0;
+    segment->next = stream->first_segment;
+    if (stream->first_segment != 0) cca->segments[stream->first_segment].previous = number;
+    stream->first_segment = number;
 }
 
-void cca__segment_unlink_locked(struct cca *cca, struct cca__stream *stream,
-                                uint32_t number) {
-  const struct cca__segment *const segment = &cca->segments[number];
-  if (segment->next != 0)
-    cca->segments[segment->next].previous = segment->previous;
-  if (segment->previous != 0)
-    cca->segments[segment->previous].next = segment->next;
-  else
-    stream->first_segment = segment->next;
+void cca__segment_unlink_locked(struct cca *cca, struct cca__stream *stream, uint32_t number) {
+    const struct cca__segment *const segment = &cca->segments[number];
+    if (segment->next != 0) cca->segments[segment->next].previous = segment->previous;
+    if (segment->previous != 0)
+        cca->segments[segment->previous].next = segment->next;
+    else
+        stream->first_segment = segment->next;
 }
 
 //------------------------------------------------------------------------------------------------
 // Taking memory.
 
-static enum base_status call_cuda_malloc(struct cca__device *device,
-                                         size_t size, void **memory) {
-  struct cca__device_scope scope;
-  // An error that some earlier call left pending must not be taken for one of
-  // cudaMalloc.
-  cudaError_t error = cudaGetLastError();
-  if (error != cudaSuccess)
-    return cca__cuda_failed(error, "a call before cudaMalloc on device %d",
-                            device->ordinal);
-  enum base_status status = cca__device_scope_begin(&scope, device->ordinal);
-  if (status != BASE_OK)
+static enum base_status call_cuda_malloc(struct cca__device *device, size_t size, void **memory) {
+    struct cca__device_scope scope;
+    // An error that some earlier call left pending must not be taken for one of cudaMalloc.
+    cudaError_t error = cudaGetLastError();
+    if (error != cudaSuccess)
+        return cca__cuda_failed(error, "a call before cudaMalloc on device %d", device->ordinal);
+    enum base_status status = cca__device_scope_begin(&scope, device->ordinal);
+    if (status != BASE_OK) return status;
+    error = cudaMalloc(memory, size);
+    if (error == cudaErrorMemoryAllocation) {
+        (void)cudaGetLastError();
+        status = BASE_OUT_OF_MEMORY;
+    } else if (error != cudaSuccess) {
+        status =
+            cca__cuda_failed(error, "cudaMalloc of %zu bytes on device %d", size, device->ordinal);
+    }
+    cca__device_scope_end(&scope);
     return status;
-  error = cudaMalloc(memory, size);
-  if (error == cudaErrorMemoryAllocation) {
-    (void)cudaGetLastError();
-    status = BASE_OUT_OF_MEMORY;
-  } else if (error != cudaSuccess) {
-    status = cca__cuda_failed(error, "cudaMalloc of %zu bytes on device %d",
-                              size, device->ordinal);
-  }
-  cca__device_scope_end(&scope);
-  return status;
 }
 
-enum base_status cca__segment_take(struct cca__device *device, size_t size,
-                                   void **memory) {
-  const bool unlocked = device->owner->config.release_lock_on_cudamalloc;
-  device->reserved_bytes += size;
-  if (unlocked)
-    cca__lock_release(&device->growth_lock);
-  const enum base_status status = call_cuda_malloc(device, size, memory);
-  if (unlocked)
-    cca__lock_take(&device->growth_lock);
-  if (status != BASE_OK)
-    device->reserved_bytes -= size;
-  return status;
+enum base_status cca__segment_take(struct cca__device *device, size_t size, void **memory) {
+    const bool unlocked = device->owner->config.release_lock_on_cudamalloc;
+    device->reserved_bytes += size;
+    if (unlocked) cca__lock_release(&device->growth_lock);
+    const enum base_status status = call_cuda_malloc(device, size, memory);
+    if (unlocked) cca__lock_take(&device->growth_lock);
+    if (status != BASE_OK) device->reserved_bytes -= size;
+    return status;
 }
 
-// What describes a segment besides its block; taken before the stream is
-// locked.
-static enum base_status add_record(struct cca *cca,
-                                   const struct cca__pool *pool,
-                                   uint64_t address, size_t size,
-                                   uint32_t *number) {
-  enum base_status status = cca__arena_take(&cca->segment_records, number);
-  if (status != BASE_OK)
-    return status;
-  struct cca__segment *const segment = &cca->segments[*number];
-  uint32_t directory;
-  status = cca__page_table_add_segment(&cca->page_table, address, size,
-                                       pool->is_small, &directory);
-  if (status != BASE_OK) {
-    cca__arena_give_back(&cca->segment_records, *number);
-    return status;
-  }
-  *segment = (struct cca__segment){
-      .address = address,
-      .size = size,
-      .registration = atomic_fetch_add_explicit(&cca->registration, 1,
-                                                memory_order_relaxed) +
-                      1,
-      .directory = directory,
-      .pool = pool->number,
-  };
-  return BASE_OK;
+// What describes a segment besides its block; taken before the stream is locked.
+static enum base_status add_record(struct cca *cca, const struct cca__pool *pool, uint64_t address,
+                                   size_t size, uint32_t *number) {
+    enum base_status status = cca__arena_take(&cca->segment_records, number);
+    if (status != BASE_OK) return status;
+    struct cca__segment *const segment = &cca->segments[*number];
+    uint32_t directory;
+    status =
+        cca__page_table_add_segment(&cca->page_table, address, size, pool->is_small, &directory);
+    if (status != BASE_OK) {
+        cca__arena_give_back(&cca->segment_records, *number);
+        return status;
+    }
+    *segment = (struct cca__segment){
+        .address = address,
+        .size = size,
+        .registration = atomic_fetch_add_explicit(&cca->registration, 1, memory_order_relaxed) + 1,
+        .directory = directory,
+        .pool = pool->number,
+    };
+    return BASE_OK;
 }
 
 // The one block of a new segment, free and not in the index yet.
-static enum base_status add_block_locked(struct cca *cca,
-                                         struct cca__pool *pool,
-                                         uint32_t segment_number,
-                                         uint32_t *number) {
-  struct cca__stream *const stream = pool->stream;
-  const enum base_status status =
-      cca__block_take(&stream->unused_blocks, &cca->block_chunks, number);
-  if (status != BASE_OK)
-    return status;
-  struct cca__segment *const segment = &cca->segments[segment_number];
-  struct cca__block *const block = cca__block_at(cca, *number);
-  block->address = segment->address;
-  block->size = segment->size;
-  block->requested = 0;
-  block->registration =
-      cca->config.tie_by_address ? 0 : (uint32_t)segment->registration;
-  block->gc_base = atomic_load_explicit(&stream->device->large_searches,
-                                        memory_order_relaxed);
-  block->previous = block->next = 0;
-  block->segment = segment_number;
-  atomic_store_explicit(&block->pool, pool->number, memory_order_relaxed);
-  block->state = CCA__BLOCK_FREE;
-  block->flags = 0;
-  segment->first_block = *number;
-  cca__segment_link_locked(cca, stream, segment_number);
-  return BASE_OK;
+static enum base_status add_block_locked(struct cca *cca, struct cca__pool *pool,
+                                         uint32_t segment_number, uint32_t *number) {
+    struct cca__stream *const stream = pool->stream;
+    const enum base_status status =
+        cca__block_take(&stream->unused_blocks, &cca->block_chunks, number);
+    if (status != BASE_OK) return status;
+    struct cca__segment *const segment = &cca->segments[segment_number];
+    struct cca__block *const block = cca__block_at(cca, *number);
+    block->address = segment->address;
+    block->size = segment->size;
+    block->requested = 0;
+    block->registration = cca->config.tie_by_address ? 0 : (uint32_t)segment->registration;
+    block->gc_base = atomic_load_explicit(&stream->device->large_searches, memory_order_relaxed);
+    block->previous = block->next = 0;
+    block->segment = segment_number;
+    atomic_store_explicit(&block->pool, pool->number, memory_order_relaxed);
+    block->state = CCA__BLOCK_FREE;
+    block->flags = 0;
+    segment->first_block = *number;
+    cca__segment_link_locked(cca, stream, segment_number);
+    return BASE_OK;
 }
 
 // Gives memory back that never became a segment.
-static void give_memory_back(struct cca__device *device, void *memory,
-                             size_t size) {
-  struct cca__device_scope scope;
-  if (cca__device_scope_begin(&scope, device->ordinal) == BASE_OK) {
-    // The caller reports the error that led here.
-    (void)cudaFree(memory);
-    cca__device_scope_end(&scope);
-  }
-  device->reserved_bytes -= size;
+static void give_memory_back(struct cca__device *device, void *memory, size_t size) {
+    struct cca__device_scope scope;
+    if (cca__device_scope_begin(&scope, device->ordinal) == BASE_OK) {
+        // The caller reports the error that led here.
+        (void)cudaFree(memory);
+        cca__device_scope_end(&scope);
+    }
+    device->reserved_bytes -= size;
 }
 
-enum base_status cca__segment_add(struct cca__pool *pool, void *memory,
-                                  size_t size, size_t rounded, size_t requested,
-                                  void **pointer, bool *over_limit) {
-  struct cca__stream *const stream = pool->stream;
-  struct cca *const cca = stream->device->owner;
-  const uint64_t address = (uint64_t)(uintptr_t)memory;
-  uint32_t segment, block;
-  enum base_status status = add_record(cca, pool, address, size, &segment);
-  if (status != BASE_OK) {
-    give_memory_back(stream->device, memory, size);
-    return status;
-  }
-  cca__lock_take(&stream->lock);
-  status = add_block_locked(cca, pool, segment, &block);
-  if (status != BASE_OK) {
+enum base_status cca__segment_add(struct cca__pool *pool, void *memory, size_t size, size_t rounded,
+                                  size_t requested, void **pointer, bool *over_limit) {
+    struct cca__stream *const stream = pool->stream;
+    struct cca *const cca = stream->device->owner;
+    const uint64_t address = (uint64_t)(uintptr_t)memory;
+    uint32_t segment, block;
+    enum base_status status = add_record(cca, pool, address, size, &segment);
+    if (status != BASE_OK) {
+        give_memory_back(stream->device, memory, size);
+        return status;
+    }
+    cca__lock_take(&stream->lock);
+    status = add_block_locked(cca, pool, segment, &block);
+    if (status != BASE_OK) {
+        cca__lock_release(&stream->lock);
+        cca__page_table_remove_segment(&cca->page_table, address, cca->segments[segment].directory);
+        cca__arena_give_back(&cca->segment_records, segment);
+        give_memory_back(stream->device, memory, size);
+        return status;
+    }
+    count_segment(stream->device, pool, size, 1);
+    cca__observe_segment(cca, ALLOCATOR_SEGMENT_ALLOC, pool, address, size);
+    status = cca__pool_hand_out_new_locked(cca, pool, block, rounded, requested, over_limit);
+    if (status == BASE_OK)
+        *pointer = memory;
+    else
+        cca__free_index_insert(&pool->index, cca->blocks, block);
     cca__lock_release(&stream->lock);
-    cca__page_table_remove_segment(&cca->page_table, address,
-                                   cca->segments[segment].directory);
-    cca__arena_give_back(&cca->segment_records, segment);
-    give_memory_back(stream->device, memory, size);
     return status;
-  }
-  count_segment(stream->device, pool, size, 1);
-  cca__observe_segment(cca, ALLOCATOR_SEGMENT_ALLOC, pool, address, size);
-  status = cca__pool_hand_out_new_locked(cca, pool, block, rounded, requested,
-                                         over_limit);
-  if (status == BASE_OK)
-    *pointer = memory;
-  else
-    cca__free_index_insert(&pool->index, cca->blocks, block);
-  cca__lock_release(&stream->lock);
-  return status;
 }
 
 //------------------------------------------------------------------------------------------------
 // Returning it.
 
-enum base_status cca__segment_release(struct cca__pool *pool,
-                                      uint32_t block_number) {
-  struct cca__stream *const stream = pool->stream;
-  struct cca__device *const device = stream->device;
-  struct cca *const cca = device->owner;
-  const struct cca__block *const block = cca__block_at(cca, block_number);
-  const uint64_t address = block->address;
-  const size_t size = block->size;
-  const cudaError_t error = cudaFree((void *)(uintptr_t)address);
-  if (error != cudaSuccess)
-    return cca__cuda_failed(error,
-                            "cudaFree of %zu bytes at %#llx on device %d", size,
-                            (unsigned long long)address, device->ordinal);
-  device->reserved_bytes -= size;
-  count_segment(device, pool, size, -1);
-  cca__observe_segment(cca, ALLOCATOR_SEGMENT_FREE, pool, address, size);
-  cca__lock_take(&stream->lock);
-  const uint32_t number = block->segment;
-  cca__page_table_remove_segment(&cca->page_table, address,
-                                 cca->segments[number].directory);
-  cca__segment_unlink_locked(cca, stream, number);
-  cca__block_give_back(&stream->unused_blocks, &cca->block_chunks,
-                       block_number);
-  cca__lock_release(&stream->lock);
-  cca__arena_give_back(&cca->segment_records, number);
-  return BASE_OK;
+enum base_status cca__segment_release(struct cca__pool *pool, uint32_t block_number) {
+    struct cca__stream *const stream = pool->stream;
+    struct cca__device *const device = stream->device;
+    struct cca *const cca = device->owner;
+    const struct cca__block *const block = cca__block_at(cca, block_number);
+    const uint64_t address = block->address;
+    const size_t size = block->size;
+    const cudaError_t error = cudaFree((void *)(uintptr_t)address);
+    if (error != cudaSuccess)
+        return cca__cuda_failed(error, "cudaFree of %zu bytes at %#llx on device %d", size,
+                                (unsigned long long)address, device->ordinal);
+    device->reserved_bytes -= size;
+    count_segment(device, pool, size, -1);
+    cca__observe_segment(cca, ALLOCATOR_SEGMENT_FREE, pool, address, size);
+    cca__lock_take(&stream->lock);
+    const uint32_t number = block->segment;
+    cca__page_table_remove_segment(&cca->page_table, address, cca->segments[number].directory);
+    cca__segment_unlink_locked(cca, stream, number);
+    cca__block_give_back(&stream->unused_blocks, &cca->block_chunks, block_number);
+    cca__lock_release(&stream->lock);
+    cca__arena_give_back(&cca->segment_records, number);
+    return BASE_OK;
 }

@@ -1,39 +1,33 @@
-// One segment's life: taken from the device by cudaMalloc, entered in the books
-// with its one block, given back when that block is free and whole. Those of
-// expandable segments are in expandable_blocks.h.
+// One segment's life: taken from the device by cudaMalloc, entered in the books with its one block,
+// given back when that block is free and whole. Those of expandable segments are in
+// expandable_blocks.h.
 //
-// All of it runs under the device's growth lock and makes device calls with no
-// stream locked, so that hits of every stream go on meanwhile.
+// All of it runs under the device's growth lock and makes device calls with no stream locked, so
+// that hits of every stream go on meanwhile.
 #ifndef TIDEMARK_ALLOCATOR_SEGMENT_H
 #define TIDEMARK_ALLOCATOR_SEGMENT_H
 
 #include "allocator/core.h"
 
-// cudaMalloc. BASE_OUT_OF_MEMORY, without a sentence, if the device refuses.
-// With release_lock_on_cudamalloc growth_lock is free during the call.
+// cudaMalloc. BASE_OUT_OF_MEMORY, without a sentence, if the device refuses. With
+// release_lock_on_cudamalloc growth_lock is free during the call.
 enum base_status cca__segment_take(struct cca__device *device, size_t size,
                                    void **memory) BASE_MUST_USE;
 
-// Makes a segment of MEMORY and hands its front out. MEMORY goes back to the
-// device if that fails for want of host memory.
-enum base_status cca__segment_add(struct cca__pool *pool, void *memory,
-                                  size_t size, size_t rounded, size_t requested,
-                                  void **pointer,
-                                  bool *over_limit) BASE_MUST_USE;
+// Makes a segment of MEMORY and hands its front out. MEMORY goes back to the device if that fails
+// for want of host memory.
+enum base_status cca__segment_add(struct cca__pool *pool, void *memory, size_t size, size_t rounded,
+                                  size_t requested, void **pointer, bool *over_limit) BASE_MUST_USE;
 
-// cudaFree of the segment that a block is all of; the block is in no index. The
-// current device is POOL's.
-enum base_status cca__segment_release(struct cca__pool *pool,
-                                      uint32_t block_number) BASE_MUST_USE;
+// cudaFree of the segment that a block is all of; the block is in no index. The current device is
+// POOL's.
+enum base_status cca__segment_release(struct cca__pool *pool, uint32_t block_number) BASE_MUST_USE;
 
 // The stream's list of segments. The stream's lock held.
-void cca__segment_link_locked(struct cca *cca, struct cca__stream *stream,
-                              uint32_t number);
-void cca__segment_unlink_locked(struct cca *cca, struct cca__stream *stream,
-                                uint32_t number);
+void cca__segment_link_locked(struct cca *cca, struct cca__stream *stream, uint32_t number);
+void cca__segment_unlink_locked(struct cca *cca, struct cca__stream *stream, uint32_t number);
 // Tells the observer of a segment, or part of one.
 void cca__observe_segment(const struct cca *cca, enum allocator_action action,
-                          const struct cca__pool *pool, uint64_t address,
-                          size_t size);
+                          const struct cca__pool *pool, uint64_t address, size_t size);
 
 #endif
