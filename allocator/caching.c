@@ -86,7 +86,7 @@ static enum base_status caching_free(struct allocator *allocator, void *pointer)
     }
     if (__builtin_expect(block->size >= cca->config.sizes.max_split_size, 0))
         cca__count_oversize(stream->device, -1);
-    if (__builtin_expect(cca->observer.event != NULL, 0))
+    if (__builtin_expect(cca->watched, 0))
         cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
     cca__hit_free_locked(cca, pool, number, &over_limit);
     cca__lock_release(&stream->lock);
@@ -245,7 +245,9 @@ static enum base_status caching_snapshot(struct allocator *allocator,
 
 static enum base_status caching_set_observer(struct allocator *allocator,
                                              const struct allocator_observer *observer) {
-    cca__of(allocator)->observer = observer != NULL ? *observer : (struct allocator_observer){0};
+    struct cca *const cca = cca__of(allocator);
+    cca->observer = observer != NULL ? *observer : (struct allocator_observer){0};
+    cca->watched = cca->observer.event != NULL;
     return BASE_OK;
 }
 

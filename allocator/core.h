@@ -151,6 +151,8 @@ struct cca__device {
 struct cca {
     struct allocator interface; // first: the interface points to it
     struct allocator_observer observer;
+    // An observer is set: what a hit tests before it tells of itself. Written as config is.
+    bool watched;
     // Written under settings_lock and all locks of all devices; whoever holds any of these may
     // read.
     struct cca__config config;
@@ -187,8 +189,7 @@ static inline int cca__pool_kind(const struct cca__pool *pool) {
 
 // Tells the observer, if there is one.
 static inline void cca__observe(const struct cca *cca, const struct allocator_event *event) {
-    if (__builtin_expect(cca->observer.event != NULL, 0))
-        cca->observer.event(cca->observer.context, event);
+    if (__builtin_expect(cca->watched, 0)) cca->observer.event(cca->observer.context, event);
 }
 
 #endif

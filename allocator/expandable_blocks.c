@@ -139,7 +139,7 @@ enum base_status cca__expandable_hand_out_locked(struct cca *cca, struct cca__po
     const cca__counts tested = slack.own | (slack.both + stream->all.slack);
     cca__hit_test_limits(pool, cca__hit_lowest(&tested), over_limit);
     if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(stream->device, 1);
-    if (cca->observer.event != NULL) cca__observe_block(cca, ALLOCATOR_ALLOC, pool, block);
+    if (cca->watched) cca__observe_block(cca, ALLOCATOR_ALLOC, pool, block);
     return BASE_OK;
 }
 

@@ -151,7 +151,7 @@ cca__hit_hand_out(struct cca *cca, struct cca__pool *pool, uint32_t number, size
     cca__hit_test_limits(pool, lowest, over_limit);
     if (__builtin_expect(block->size >= cca->config.sizes.max_split_size, 0))
         cca__count_oversize(stream->device, 1);
-    if (__builtin_expect(cca->observer.event != NULL, 0))
+    if (__builtin_expect(cca->watched, 0))
         cca__observe_block(cca, ALLOCATOR_ALLOC, pool, block);
     return BASE_OK;
 }
@@ -212,7 +212,7 @@ static inline void cca__hit_free_locked(struct cca *cca, struct cca__pool *pool,
     struct cca__ledger *const ledger = &pool->ledger;
     struct cca__block *block = cca__block_at(cca, number);
     const int64_t size = (int64_t)block->size;
-    if (__builtin_expect(cca->observer.event != NULL, 0))
+    if (__builtin_expect(cca->watched, 0))
         cca__observe_block(cca, ALLOCATOR_FREE_COMPLETED, pool, block);
     const int64_t requested = (int64_t)block->requested;
     if (__builtin_expect(block->flags != CCA__BLOCK_IN_TABLE, 0)) {
