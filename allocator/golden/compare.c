@@ -119,11 +119,15 @@ static size_t compare_operation(struct golden_result *result, const struct golde
     return agrees ? end : 0;
 }
 
+static const char no_caching[] = "PYTORCH_NO_CUDA_MEMORY_CACHING ";
+
 // The settings that the log's process found: in its environment, where `config` is one variable.
 static enum base_status config_of(const struct golden_log *log, char config[CONFIG_LENGTH_MAX]) {
     static const char pytorch[] = "PYTORCH_ALLOC_CONF", cuda[] = "PYTORCH_CUDA_ALLOC_CONF";
     const char *text = log->config;
-    if (log->environment != NULL) {
+    const bool has_environment =
+        log->environment != NULL && strncmp(log->environment, no_caching, strlen(no_caching)) != 0;
+    if (has_environment) {
         const size_t length = strcspn(log->environment, " ");
         if (length != strlen(pytorch) || strncmp(log->environment, pytorch, length) != 0)
             return base_status_set(BASE_UNSUPPORTED, "needs \"%s\" in the environment",
@@ -133,7 +137,7 @@ static enum base_status config_of(const struct golden_log *log, char config[CONF
         text = cca_settings_environment(NULL);
     }
     const int length = snprintf(config, CONFIG_LENGTH_MAX, "%s", text);
-    if (log->environment != NULL) {
+    if (has_environment) {
         unsetenv(pytorch);
         unsetenv(cuda);
     }
@@ -143,13 +147,25 @@ static enum base_status config_of(const struct golden_log *log, char config[CONF
                                  log->path, CONFIG_LENGTH_MAX - 1);
 }
 
+// Of PyTorch's values of a switch only these two are in the logs.
+static bool caches_nothing(const struct golden_log *log) {
+    return log->environment != NULL &&
+           strncmp(log->environment, no_caching, strlen(no_caching)) == 0 &&
+           strcmp(log->environment + strlen(no_caching), "0") != 0;
+}
+
 static void compare_log(struct golden_result *result, const struct golden_log *log,
                         const struct golden_subject *subject) {
     struct golden_session *session;
     char config[CONFIG_LENGTH_MAX];
     enum base_status status = config_of(log, config);
     if (status == BASE_OK)
-        status = golden_session_create(subject, config, log->capacity_bytes, &session);
+        status =
+            golden_session_create(subject,
+                                  &(struct golden_options){.config = config,
+                                                           .capacity_bytes = log->capacity_bytes,
+                                                           .no_caching = caches_nothing(log)},
+                                  &session);
     if (status != BASE_OK) {
         result_fail(result, status, 0);
         return;

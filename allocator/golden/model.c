@@ -35,9 +35,7 @@ static bool should_split(const struct model *model, size_t index, size_t rounded
     return rounded < model->settings.max_split_size && remaining > SMALL_LIMIT;
 }
 
-// Gives the block at INDEX to the program, split if it is much larger than needed; returns its
-// address.
-static uint64_t hand_out(struct model *model, size_t index, size_t rounded, size_t requested) {
+uint64_t model__hand_out(struct model *model, size_t index, size_t rounded, size_t requested) {
     struct allocator_stats *stats = &model->stats;
     const bool small = model->blocks[index].small;
     const bool was_split = model__is_split(model, index);
@@ -89,6 +87,7 @@ static enum base_status model_malloc(struct allocator *allocator, int device, si
         *pointer = NULL;
         return BASE_OK;
     }
+    if (model->no_caching) return model__plain_malloc(model, size, pointer);
     if (size >= REQUEST_LIMIT)
         return base_status_set(BASE_OUT_OF_MEMORY,
                                "CUDA out of memory. Tried to allocate more than 1EB memory.");
@@ -96,18 +95,22 @@ static enum base_status model_malloc(struct allocator *allocator, int device, si
     const size_t rounded = model__round_size(&model->settings, size);
     const bool small = rounded <= SMALL_LIMIT;
     size_t index = get_free_block(model, rounded, stream_number(stream), small);
+    if (index == MODEL_NONE && model->free_memory != NULL &&
+        model->free_memory(model->free_memory_context, 0))
+        index = get_free_block(model, rounded, stream_number(stream), small);
     if (index == MODEL_NONE) {
         const enum base_status status =
-            model__grow(model, rounded, stream_number(stream), small, &index);
+            model__grow(model, size, rounded, stream_number(stream), small, &index);
         if (status != BASE_OK) return status;
     }
-    *pointer = (void *)(uintptr_t)hand_out(model, index, rounded, size);
+    *pointer = (void *)(uintptr_t)model__hand_out(model, index, rounded, size);
     return BASE_OK;
 }
 
 static enum base_status model_free(struct allocator *allocator, void *pointer) {
     struct model *model = model_of(allocator);
     if (pointer == NULL) return BASE_OK;
+    if (model->no_caching) return model__plain_free(model, pointer);
     const size_t index = model__block_find(model, (uintptr_t)pointer);
     if (index == MODEL_NONE || !model->blocks[index].allocated)
         return base_status_set(BASE_INVALID_POINTER, "invalid device pointer: %p", pointer);
@@ -128,7 +131,7 @@ static enum base_status model_free(struct allocator *allocator, void *pointer) {
 static enum base_status model_record_stream(struct allocator *allocator, void *pointer,
                                             cudaStream_t stream) {
     struct model *model = model_of(allocator);
-    if (pointer == NULL) return BASE_OK;
+    if (pointer == NULL || model->no_caching) return BASE_OK;
     const size_t index = model__block_find(model, (uintptr_t)pointer);
     if (index == MODEL_NONE || !model->blocks[index].allocated)
         return base_status_set(BASE_INVALID_POINTER, "invalid device pointer: %p", pointer);
@@ -138,7 +141,7 @@ static enum base_status model_record_stream(struct allocator *allocator, void *p
 }
 
 static enum base_status model_empty_cache(struct allocator *allocator) {
-    model__release_cached_blocks(model_of(allocator));
+    if (!model_of(allocator)->no_caching) model__release_cached_blocks(model_of(allocator));
     return BASE_OK;
 }
 
@@ -184,6 +187,20 @@ void model_set_out_of_memory_observer(struct allocator *allocator,
         observer == NULL ? (struct cca_out_of_memory_observer){0} : *observer;
 }
 
+void model_set_rejection_observer(struct allocator *allocator,
+                                  void (*rejected)(void *context, size_t size, size_t reserved,
+                                                   size_t total),
+                                  void *context) {
+    model_of(allocator)->rejected = rejected;
+    model_of(allocator)->rejected_context = context;
+}
+
+void model_add_free_memory_callback(struct allocator *allocator,
+                                    bool (*free_memory)(void *context, int device), void *context) {
+    model_of(allocator)->free_memory = free_memory;
+    model_of(allocator)->free_memory_context = context;
+}
+
 void model_set_warning_observer(struct allocator *allocator,
                                 const struct cca_warning_observer *observer) {
     model_of(allocator)->warnings =
@@ -198,6 +215,7 @@ static void model_destroy(struct allocator *allocator) {
     struct model *model = model_of(allocator);
     free(model->blocks);
     free(model->pending);
+    free(model->plain);
     free(model->ranges);
     free(model);
 }

@@ -10,8 +10,9 @@
 //
 // Modelled: rounding, both pools, best fit, split and merge, oversize rules, fraction and garbage
 // collection, the release ladder, record_stream and events, every statistic, trace entries (through
-// the observer), snapshot, out of memory with PyTorch's text, settings changed at run time. Not
-// modelled: private pools, captures, several devices.
+// the observer), snapshot, out of memory with PyTorch's text, pre-emptive rejection, free-memory
+// callbacks, allocation at an address, no cache at all, settings changed at run time. Not modelled:
+// private pools, captures, several devices.
 //
 // A stream's handle is its number, 0 to MODEL_STREAM_MAX - 1. Not thread-safe.
 #ifndef TIDEMARK_ALLOCATOR_GOLDEN_MODEL_H
@@ -44,6 +45,7 @@ struct model_settings {
     unsigned minor;       // the rules of PyTorch 2.minor
     bool ties_by_address; // PyTorch up to 2.11; later by age of the segment
     bool releases_lock;   // only said: it decides nothing in one thread
+    bool throws;          // throw_on_cudamalloc_oom
     bool expandable;
     bool bound_growth; // x_bound_growth: oversize rules leave expandable blocks alone
     struct model_reserve reserve;
@@ -66,6 +68,17 @@ double model_memory_fraction(struct allocator *allocator);
 void model_round_size(struct allocator *allocator, size_t size, size_t *rounded, size_t *segment);
 void model_set_out_of_memory_observer(struct allocator *allocator,
                                       const struct cca_out_of_memory_observer *observer);
+
+void model_set_rejection_observer(struct allocator *allocator,
+                                  void (*rejected)(void *context, size_t size, size_t reserved,
+                                                   size_t total),
+                                  void *context);
+void model_add_free_memory_callback(struct allocator *allocator,
+                                    bool (*free_memory)(void *context, int device), void *context);
+enum base_status model_malloc_at(struct allocator *allocator, size_t size, cudaStream_t stream,
+                                 uint64_t address, void **pointer) BASE_MUST_USE;
+// From here on each request is the device's, and nothing is counted.
+void model_stop_caching(struct allocator *allocator);
 
 // The bytes that settings reserve for a class ("": none); 0 if they say nothing. *own: by an entry
 // of the class.

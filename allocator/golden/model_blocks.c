@@ -31,7 +31,7 @@ bool model__is_oversize(const struct model *model, size_t size) {
 //--------------------------------------------------------------------------------------------------
 // The array of blocks.
 
-static void *array_grow(void *items, size_t count, size_t *capacity, size_t item_size) {
+void *model__array_grow(void *items, size_t count, size_t *capacity, size_t item_size) {
     if (count < *capacity) return items;
     *capacity = *capacity == 0 ? 64 : 2 * *capacity;
     items = realloc(items, *capacity * item_size);
@@ -40,8 +40,8 @@ static void *array_grow(void *items, size_t count, size_t *capacity, size_t item
 }
 
 void model__block_insert(struct model *model, size_t index, const struct model_block *block) {
-    model->blocks = array_grow(model->blocks, model->block_count, &model->block_capacity,
-                               sizeof *model->blocks);
+    model->blocks = model__array_grow(model->blocks, model->block_count, &model->block_capacity,
+                                      sizeof *model->blocks);
     memmove(&model->blocks[index + 1], &model->blocks[index],
             (model->block_count - index) * sizeof *model->blocks);
     model->blocks[index] = *block;
@@ -163,8 +163,8 @@ void model__insert_events(struct model *model, size_t index) {
     struct model_block *block = &model->blocks[index];
     for (unsigned stream = 0; stream < MODEL_STREAM_MAX; stream++) {
         if ((block->stream_uses & 1u << stream) == 0) continue;
-        model->pending = array_grow(model->pending, model->pending_count, &model->pending_capacity,
-                                    sizeof *model->pending);
+        model->pending = model__array_grow(model->pending, model->pending_count,
+                                           &model->pending_capacity, sizeof *model->pending);
         model->pending[model->pending_count++] = (struct model_pending){
             .event = model_device_event_record(&model->device, stream), .address = block->address};
         block->event_count++;

@@ -175,6 +175,7 @@ static enum turn turn_of(const char *key) {
     if (strcmp(key, "large_segment_size_mb") == 0) return TURN_FIRST;
     if (strcmp(key, "per_process_memory_fraction") == 0) return TURN_CUDA;
     if (strcmp(key, "release_lock_on_cudamalloc") == 0) return TURN_CUDA;
+    if (strcmp(key, "throw_on_cudamalloc_oom") == 0) return TURN_CUDA;
     if (strncmp(key, "expandable_segments_reserve", 27) == 0) return TURN_CUDA;
     if (strcmp(key, "x_torch") == 0) return TURN_VERSION;
     return strncmp(key, "x_", 2) == 0 ? TURN_OWN : TURN_GENERIC;
@@ -199,6 +200,10 @@ static enum base_status apply_pair(struct model_settings *settings, const char *
     if (strcmp(key, "x_torch") == 0) return parse_version(value, settings);
     if (strcmp(key, "release_lock_on_cudamalloc") == 0) {
         settings->releases_lock = strcmp(value, "True") == 0;
+        return BASE_OK;
+    }
+    if (strcmp(key, "throw_on_cudamalloc_oom") == 0) {
+        settings->throws = strcmp(value, "True") == 0;
         return BASE_OK;
     }
     if (strcmp(key, "x_bound_growth") == 0) {
@@ -247,6 +252,7 @@ enum base_status model__settings_apply(struct model_settings *settings, const ch
     settings->minor = before.minor;
     settings->ties_by_address = before.ties_by_address;
     settings->releases_lock = before.releases_lock;
+    settings->throws = before.throws;
     settings->expandable = before.expandable;
     settings->bound_growth = before.bound_growth;
     settings->reserve = before.reserve;

@@ -27,6 +27,7 @@ struct model_device {
     uint64_t next_address;
     struct model_device_stream streams[MODEL_STREAM_MAX];
     bool completes_at_once; // events complete when recorded
+    bool lists_processes;   // this one, and 4242, which holds what is foreign
     uint64_t events_outstanding;
 
     // A planned failure: the call of this number from now (1 = the next) fails with this code; 0 is

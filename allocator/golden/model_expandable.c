@@ -5,23 +5,11 @@
 #include "base/check.h"
 #include "base/size.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 bool model__expands(const struct model *model) { return model->settings.expandable; }
-
-static void warn(const struct model *model, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void warn(const struct model *model, const char *format, ...) {
-    char text[512];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    if (model->warnings.warning != NULL) model->warnings.warning(model->warnings.context, text);
-}
 
 //--------------------------------------------------------------------------------------------------
 // Best fit: among blocks that fit, less room to grow is better, up to the first that is not.
@@ -84,10 +72,10 @@ static uint64_t reserve_for(struct model *model, unsigned stream, bool *configur
     uint64_t bytes = model_reserve(&model->settings, class, model->device.capacity_bytes, &own);
     if (bytes != 0 && !own && class[0] != '\0' && !class_of(model, class)->warned) {
         class_of(model, class)->warned = true;
-        warn(model,
-             "expandable_segments reserve class '%s' has no configured reserve in "
-             "expandable_segments_reserve_by_class; using the default reserve.",
-             class);
+        model__warn(model,
+                    "expandable_segments reserve class '%s' has no configured reserve in "
+                    "expandable_segments_reserve_by_class; using the default reserve.",
+                    class);
     }
     if (bytes == 0 && class[0] != '\0')
         bytes = (uint64_t)(class_of(model, class)->fraction * (double)model->device.capacity_bytes);
@@ -203,11 +191,12 @@ static enum base_status create_pages(struct model *model, size_t page, size_t co
         const int code = model_device_create(&model->device, page);
         if (code == 0) continue;
         if (code == cudaErrorMemoryAllocation)
-            warn(model,
-                 "expandable_segments: memory mapping failed with OOM on device 0 while trying to "
-                 "map %zu bytes (free: %llu, total: %llu).",
-                 page, (unsigned long long)model_device_free_bytes(&model->device),
-                 (unsigned long long)model->device.capacity_bytes);
+            model__warn(
+                model,
+                "expandable_segments: memory mapping failed with OOM on device 0 while trying to "
+                "map %zu bytes (free: %llu, total: %llu).",
+                page, (unsigned long long)model_device_free_bytes(&model->device),
+                (unsigned long long)model->device.capacity_bytes);
         while (created-- > 0) model_device_release(&model->device, page);
         if (code == cudaErrorMemoryAllocation) return BASE_OUT_OF_MEMORY;
         return base_status_set(BASE_CUDA, "cuMemCreate of %zu bytes failed: error %d", page, code);

@@ -68,6 +68,17 @@ struct model {
     struct allocator_observer observer;
     struct cca_out_of_memory_observer out_of_memory_observer;
     struct cca_warning_observer warnings;
+    void (*rejected)(void *context, size_t size, size_t reserved, size_t total);
+    void *rejected_context;
+    bool (*free_memory)(void *context, int device);
+    void *free_memory_context;
+
+    bool no_caching;
+    struct model_plain {
+        uint64_t address;
+        size_t size;
+    } * plain; // without a cache: what the device gave
+    size_t plain_count, plain_capacity;
 };
 
 static inline struct model *model_of(struct allocator *allocator) {
@@ -103,15 +114,25 @@ size_t model__next_match(const struct model *model, const struct model_filter *f
                          size_t index); // the first one after the one at INDEX
 size_t model__merge(struct model *model, size_t index, size_t other);
 void model__free_block(struct model *model, size_t index);
+void *model__array_grow(void *items, size_t count, size_t *capacity, size_t item_size);
 void model__insert_events(struct model *model, size_t index);
 void model__process_events(struct model *model);
 void model__synchronize_and_free_events(struct model *model);
 
+// model.c
+// Gives the block at INDEX to the program, split if it is much larger than needed; returns its
+// address.
+uint64_t model__hand_out(struct model *model, size_t index, size_t rounded, size_t requested);
+
+// model_other.c: malloc and free without a cache.
+enum base_status model__plain_malloc(struct model *model, size_t size, void **pointer);
+enum base_status model__plain_free(struct model *model, void *pointer);
+
 // model_segments.c: the ladder after a miss gives the index of a new segment's block.
 bool model__collects_garbage(const struct model *model);
 void model__release_cached_blocks(struct model *model);
-enum base_status model__grow(struct model *model, size_t rounded, unsigned stream, bool small,
-                             size_t *index) BASE_MUST_USE;
+enum base_status model__grow(struct model *model, size_t requested, size_t rounded, unsigned stream,
+                             bool small, size_t *index) BASE_MUST_USE;
 
 size_t model__segment_insert(struct model *model, const struct model_block *block);
 
@@ -127,7 +148,11 @@ void model__settings_init(struct model_settings *settings);
 enum base_status model__settings_apply(struct model_settings *settings,
                                        const char *config) BASE_MUST_USE;
 
+void model__warn(const struct model *model, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 // model_query.c: what changes nothing but statistics.
+enum base_status model__reject(struct model *model, size_t segment_size, size_t requested);
 size_t model__round_size(const struct model_settings *settings, size_t size);
 size_t model__segment_size(const struct model_settings *settings, size_t rounded);
 void model__event(struct model *model, enum allocator_action action,

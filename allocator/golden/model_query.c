@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/size.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,10 +94,29 @@ static const char *format_advice(const struct cca_out_of_memory *numbers,
     return text;
 }
 
-static enum base_status out_of_memory_status(const struct cca_out_of_memory *numbers) {
+// What the device's list of processes adds, "" without one.
+static const char *format_processes(const struct model_device *device,
+                                    char text[ADVICE_LENGTH_MAX]) {
+    char own[BASE_SIZE_TEXT], other[BASE_SIZE_TEXT];
+    format_size(device->used_bytes, own);
+    format_size(device->foreign_bytes, other);
+    int length = 0;
+    text[0] = '\0';
+    if (device->lists_processes)
+        length = snprintf(text, ADVICE_LENGTH_MAX,
+                          "Including non-PyTorch memory, this process has %s memory in use. ", own);
+    if (device->lists_processes && device->foreign_bytes > 0)
+        snprintf(text + length, ADVICE_LENGTH_MAX - (size_t)length,
+                 "Process 4242 has %s memory in use. ", other);
+    return text;
+}
+
+static enum base_status out_of_memory_status(const struct model *model,
+                                             const struct cca_out_of_memory *numbers) {
     char tried[BASE_SIZE_TEXT], total[BASE_SIZE_TEXT], free_text[BASE_SIZE_TEXT],
         allowed[BASE_SIZE_TEXT];
     char allocated[BASE_SIZE_TEXT], unallocated[BASE_SIZE_TEXT], advice[ADVICE_LENGTH_MAX];
+    char processes[ADVICE_LENGTH_MAX];
     format_size(numbers->tried, tried);
     format_size(numbers->total, total);
     format_size(numbers->free, free_text);
@@ -105,12 +125,12 @@ static enum base_status out_of_memory_status(const struct cca_out_of_memory *num
     format_size(numbers->unallocated, unallocated);
     return base_status_set(BASE_OUT_OF_MEMORY,
                            "CUDA out of memory. Tried to allocate %s. GPU 0 has a total capacity "
-                           "of %s of which %s is free. %s%sOf the "
+                           "of %s of which %s is free. %s%s%sOf the "
                            "allocated memory %s is allocated by PyTorch, and %s is reserved by "
                            "PyTorch but unallocated. %s",
-                           tried, total, free_text, numbers->limited ? allowed : "",
-                           numbers->limited ? " allowed; " : "", allocated, unallocated,
-                           format_advice(numbers, advice));
+                           tried, total, free_text, format_processes(&model->device, processes),
+                           numbers->limited ? allowed : "", numbers->limited ? " allowed; " : "",
+                           allocated, unallocated, format_advice(numbers, advice));
 }
 
 enum base_status model__out_of_memory(struct model *model, size_t rounded, size_t segment_size,
@@ -137,7 +157,41 @@ enum base_status model__out_of_memory(struct model *model, size_t rounded, size_
     }
     if (model->out_of_memory_observer.event != NULL)
         model->out_of_memory_observer.event(model->out_of_memory_observer.context, &numbers);
-    return out_of_memory_status(&numbers);
+    return out_of_memory_status(model, &numbers);
+}
+
+void model__warn(const struct model *model, const char *format, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (model->warnings.warning != NULL) model->warnings.warning(model->warnings.context, text);
+}
+
+// Each time with a warning: in the recordings more than a minute passes between two.
+enum base_status model__reject(struct model *model, size_t segment_size, size_t requested) {
+    const size_t total = model->device.capacity_bytes;
+    const double fraction = model->settings.start_fraction;
+    char wanted[BASE_SIZE_TEXT], reserved[BASE_SIZE_TEXT], limit[BASE_SIZE_TEXT],
+        total_text[BASE_SIZE_TEXT], request[BASE_SIZE_TEXT];
+    format_size(segment_size, wanted);
+    format_size(model->total_allocated, reserved);
+    format_size((uint64_t)(fraction * (double)total), limit);
+    format_size(total, total_text);
+    format_size(requested, request);
+    model->stats.num_oom_rejections++;
+    if (model->rejected != NULL)
+        model->rejected(model->rejected_context, segment_size, model->total_allocated, total);
+    model__warn(model,
+                "Preemptively rejecting allocation: requested %s but total_allocated_memory (%s) "
+                "+ requested size would exceed memory limit (%s = %g%% of %s). Set "
+                "throw_on_cudamalloc_oom:false to disable.",
+                wanted, reserved, limit, fraction * 100, total_text);
+    return base_status_set(BASE_OUT_OF_MEMORY,
+                           "CUDA out of memory. Allocation was preemptively rejected because it "
+                           "would exceed per_process_memory_fraction limit. Requested size: %s",
+                           request);
 }
 
 //--------------------------------------------------------------------------------------------------

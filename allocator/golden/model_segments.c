@@ -92,13 +92,22 @@ size_t model__segment_insert(struct model *model, const struct model_block *bloc
     return index;
 }
 
+// Refused before the device is asked?
+static bool is_rejected(const struct model *model, size_t segment_size) {
+    const double limit = model->settings.start_fraction * (double)model->device.capacity_bytes;
+    return model->settings.throws && model->total_allocated + segment_size > (uint64_t)limit;
+}
+
+static bool is_over_fraction(const struct model *model, size_t segment_size) {
+    return model->limited && model->total_allocated + segment_size > model->allowed;
+}
+
 // Takes a segment from the device and says where its one block is. BASE_OUT_OF_MEMORY without a
 // sentence.
 static enum base_status alloc_block(struct model *model, size_t rounded, size_t segment_size,
                                     unsigned stream, bool small, bool is_retry, size_t *index) {
     if (is_retry) model->stats.num_alloc_retries++;
-    if (model->limited && model->total_allocated + segment_size > model->allowed)
-        return BASE_OUT_OF_MEMORY;
+    if (is_over_fraction(model, segment_size)) return BASE_OUT_OF_MEMORY;
     if (model__expands(model))
         return model__expandable_allocate(model, rounded, stream, small, index);
     uint64_t address = 0;
@@ -123,11 +132,13 @@ static enum base_status alloc_block(struct model *model, size_t rounded, size_t 
 }
 
 // The ladder after a miss.
-enum base_status model__grow(struct model *model, size_t rounded, unsigned stream, bool small,
-                             size_t *index) {
+enum base_status model__grow(struct model *model, size_t requested, size_t rounded, unsigned stream,
+                             bool small, size_t *index) {
     const size_t segment_size = model__segment_size(&model->settings, rounded);
     model->exceeded_reserve = 0;
     if (model__collects_garbage(model)) collect_garbage(model);
+    if (!is_over_fraction(model, segment_size) && is_rejected(model, segment_size))
+        return model__reject(model, segment_size, requested);
     enum base_status status =
         alloc_block(model, rounded, segment_size, stream, small, false, index);
     if (status == BASE_OUT_OF_MEMORY &&

@@ -12,6 +12,7 @@ static const char *const logs[] = {GOLDEN_LOGS};
 static const char *const stream_logs[] = {GOLDEN_STREAM_LOGS};
 static const char *const table_logs[] = {GOLDEN_TABLE_LOGS};
 static const char *const expandable_logs[] = {GOLDEN_EXPANDABLE_LOGS};
+static const char *const memory_logs[] = {GOLDEN_MEMORY_LOGS};
 static const char *const sound_logs[] = {GOLDEN_SOUND_LOGS};
 
 static void model_agrees_with_every_line_recorded_from_pytorch(void) {
@@ -34,6 +35,12 @@ static void model_agrees_on_expandable_segments(void) {
     golden_logs_check(&golden_subject_model, expandable_logs,
                       sizeof expandable_logs / sizeof expandable_logs[0],
                       GOLDEN_EXPANDABLE_LOG_COUNT, GOLDEN_EXPANDABLE_LINE_COUNT);
+}
+
+static void model_agrees_on_other_ways_to_memory_and_to_its_end(void) {
+    golden_logs_check(&golden_subject_model, memory_logs,
+                      sizeof memory_logs / sizeof memory_logs[0], GOLDEN_MEMORY_LOG_COUNT,
+                      GOLDEN_MEMORY_LINE_COUNT);
 }
 
 static void model_is_sound_where_pytorch_is_not(void) {
@@ -64,6 +71,7 @@ int main(void) {
     model_agrees_on_record_stream_and_device_faults();
     model_agrees_on_sizes_under_settings();
     model_agrees_on_expandable_segments();
+    model_agrees_on_other_ways_to_memory_and_to_its_end();
     model_is_sound_where_pytorch_is_not();
     model_refuses_a_key_it_does_not_model_by_name();
     model_refuses_bad_pointers();

@@ -13,24 +13,24 @@
 #define OPERATION_COUNT 400
 
 // A model whose device keeps one page too many for itself.
-static enum base_status open_smaller(const char *config, uint64_t capacity,
+static enum base_status open_smaller(const struct golden_options *options,
                                      struct allocator **allocator) {
-    return model_create(config, capacity - 2 * BASE_MIB, allocator);
+    return model_create(options->config, options->capacity_bytes - 2 * BASE_MIB, allocator);
 }
 
 // A model that never heard of its configuration.
-static enum base_status open_without_config(const char *config, uint64_t capacity,
+static enum base_status open_without_config(const struct golden_options *options,
                                             struct allocator **allocator) {
-    (void)config;
-    return model_create("", capacity, allocator);
+    return model_create("", options->capacity_bytes, allocator);
 }
 
 // A model that follows the tie rule of another release.
-static enum base_status open_older(const char *config, uint64_t capacity,
+static enum base_status open_older(const struct golden_options *options,
                                    struct allocator **allocator) {
     char text[512];
-    snprintf(text, sizeof text, "%s%sx_torch:2.5", config, config[0] == '\0' ? "" : ",");
-    return model_create(text, capacity, allocator);
+    snprintf(text, sizeof text, "%s%sx_torch:2.5", options->config,
+             options->config[0] == '\0' ? "" : ",");
+    return model_create(text, options->capacity_bytes, allocator);
 }
 
 // A model that takes a refused setting for none at all.
@@ -40,9 +40,10 @@ static enum base_status set_config_forgiving(struct allocator *allocator, const 
 }
 
 // Events that complete although their stream was told nothing.
-static enum base_status open_eager(const char *config, uint64_t capacity,
+static enum base_status open_eager(const struct golden_options *options,
                                    struct allocator **allocator) {
-    const enum base_status status = model_create(config, capacity, allocator);
+    const enum base_status status =
+        model_create(options->config, options->capacity_bytes, allocator);
     if (status == BASE_OK) model_device(*allocator)->completes_at_once = true;
     return status;
 }

@@ -53,6 +53,15 @@
         "rule-expandable-split", "rule-expandable-unmap", "rule-setter-live", "moving-settings",   \
         "rule-env-other"
 
+// Rejection before the device is asked, free-memory callbacks, the numbers of the message with a
+// list of processes, allocation at an address, no cache.
+#define GOLDEN_MEMORY_LOG_COUNT  11
+#define GOLDEN_MEMORY_LINE_COUNT 7176
+#define GOLDEN_MEMORY_LOGS                                                                         \
+    "rule-alloc-at", "rule-callback", "rule-oom-numbers", "rule-no-caching",                       \
+        "rule-no-caching-false", "rule-throw", "rule-throw-ppmf", "throw-tight",                   \
+        "throw-ppmf60-tight", "exp-throw-multi", "exp-throw-tight"
+
 // Not recorded but written: what is right where PyTorch 2.15 is wrong.
 #define GOLDEN_SOUND_LOG_COUNT  2
 #define GOLDEN_SOUND_LINE_COUNT 106

@@ -35,7 +35,10 @@ static struct golden_session *open_session(const struct golden_script *script,
                                            const struct golden_subject *subject) {
     struct golden_session *session;
     const enum base_status status =
-        golden_session_create(subject, script->config, script->capacity_bytes, &session);
+        golden_session_create(subject,
+                              &(struct golden_options){.config = script->config,
+                                                       .capacity_bytes = script->capacity_bytes},
+                              &session);
     if (status != BASE_OK)
         fprintf(stderr, "seed %" PRIu64 ": %s refuses \"%s\": %s\n", script->seed, subject->name,
                 script->config, base_status_message());

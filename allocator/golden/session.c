@@ -23,14 +23,17 @@ void *golden__array_grow(void *items, size_t count, size_t *capacity, size_t ite
     return items;
 }
 
-static void add_segment(struct golden_session *session, uint64_t address, size_t size) {
+void golden__segment_add(struct golden_session *session, uint64_t address, size_t size) {
     session->segments = golden__array_grow(session->segments, session->segment_count,
                                            &session->segment_capacity, sizeof *session->segments);
     size_t place = session->segment_count;
     for (; place > 0 && session->segments[place - 1].address > address; place--)
         session->segments[place] = session->segments[place - 1];
     session->segments[place] =
-        (struct golden_segment){.address = address, .number = session->segment_count++};
+        (struct golden_segment){.address = address,
+                                .number = session->segment_count++,
+                                .recorded_address = session->next_recorded_address};
+    session->next_recorded_address += base_round_up(size, 2 * BASE_MIB) + 2 * BASE_MIB;
     const uint64_t behind = base_round_up(address + size, 2 * BASE_MIB) + 2 * BASE_MIB;
     if (behind > session->next_address) session->next_address = behind;
 }
@@ -42,14 +45,14 @@ static void on_event(void *context, const struct allocator_event *event) {
     if (event->action == ALLOCATOR_SEGMENT_RESERVE ||
         event->action == ALLOCATOR_SEGMENT_UNRESERVE) {
         const bool is_new = event->action == ALLOCATOR_SEGMENT_RESERVE;
-        if (is_new) add_segment(session, (uintptr_t)event->address, event->size);
+        if (is_new) golden__segment_add(session, (uintptr_t)event->address, event->size);
         session->has_ranges = true;
         session->range_count += is_new ? 1 : (size_t)-1;
         session->range_bytes += is_new ? event->size : (size_t)-event->size;
         return;
     }
     if (event->action == ALLOCATOR_SEGMENT_ALLOC)
-        add_segment(session, (uintptr_t)event->address, event->size);
+        golden__segment_add(session, (uintptr_t)event->address, event->size);
     if (event->action == ALLOCATOR_ALLOC) session->block_size = event->block_size;
     session->trace = golden__array_grow(session->trace, session->trace_count,
                                         &session->trace_capacity, sizeof *session->trace);
@@ -71,6 +74,30 @@ static void on_warning(void *context, const char *text) {
     fputc('\n', session->details);
 }
 
+static void on_rejection(void *context, size_t size, size_t reserved, size_t total) {
+    const struct golden_session *session = context;
+    if (session->details == NULL) return;
+    fprintf(session->details, "r %zu %zu %zu\n", size, reserved, total);
+}
+
+// Frees what `on_miss` named.
+static bool free_on_miss(void *context, int device) {
+    struct golden_session *session = context;
+    (void)device;
+    const size_t count = session->freed_on_miss_count;
+    session->freed_on_miss_count = 0;
+    bool freed = false;
+    for (size_t index = 0; index < count; index++) {
+        struct golden_held *held = &session->held[session->freed_on_miss[index]];
+        if (!held->held) continue;
+        held->held = false;
+        BASE_CHECK_EQ(allocator_free(session->allocator, held->pointer), BASE_OK);
+        freed = true;
+    }
+    session->callback_count += freed;
+    return freed;
+}
+
 // Splits COPY at its blanks. Words beyond the last one wanted are counted, not kept.
 static void split_words(struct golden_request *request, char *copy) {
     char *position = NULL;
@@ -86,6 +113,7 @@ static void print_result(const struct golden_request *request, const struct gold
                          const char *outcome, const char *details, FILE *output) {
     struct golden_counts after;
     request->session->subject->counts(request->session->allocator, &after);
+    after.callback = request->session->callback_count;
     fprintf(output, "%s =%s%s", request->text, request->is_list ? "" : " ", outcome);
     golden__print_calls(before, &after, output);
     fprintf(output, "\n%s", details);
@@ -109,6 +137,7 @@ enum base_status golden_session_perform(struct golden_session *session, const ch
     BASE_CHECK(request.outcome != NULL && request.details != NULL);
     struct golden_counts before;
     session->subject->counts(session->allocator, &before);
+    before.callback = session->callback_count;
     session->details = request.details;
     const enum base_status status = golden__operation_run(&request);
     session->details = NULL;
@@ -127,27 +156,45 @@ void golden_session_check(struct golden_session *session) {
     session->subject->check(session->allocator);
 }
 
-enum base_status golden_session_create(const struct golden_subject *subject, const char *config,
-                                       uint64_t capacity, struct golden_session **session) {
+// The observers, and the callback of on_miss.
+static enum base_status listen(struct golden_session *session) {
+    const struct golden_subject *const subject = session->subject;
+    struct allocator *const allocator = session->allocator;
+    subject->observe_warnings(
+        allocator, &(struct cca_warning_observer){.warning = on_warning, .context = session});
+    if (subject->observe_rejections != NULL)
+        subject->observe_rejections(allocator, on_rejection, session);
+    enum base_status status = allocator_set_observer(
+        allocator, &(struct allocator_observer){.event = on_event, .context = session});
+    if (status == BASE_OK)
+        status = subject->observe_out_of_memory(
+            allocator,
+            &(struct cca_out_of_memory_observer){.event = on_out_of_memory, .context = session});
+    if (status == BASE_OK && subject->add_free_memory_callback != NULL)
+        status = subject->add_free_memory_callback(allocator, free_on_miss, session);
+    return status;
+}
+
+// Where the first segment of the recordings lies.
+#define RECORDED_ADDRESS_FIRST ((uint64_t)1 << 44)
+
+enum base_status golden_session_create(const struct golden_subject *subject,
+                                       const struct golden_options *options,
+                                       struct golden_session **session) {
     struct golden_session *created = calloc(1, sizeof *created);
     if (created == NULL) return base_status_set(BASE_HOST_MEMORY, "no memory for a session");
     created->subject = subject;
-    created->capacity = capacity;
-    enum base_status status = subject->open(config, capacity, &created->allocator);
+    created->capacity = options->capacity_bytes;
+    created->no_caching = options->no_caching;
+    created->next_recorded_address = RECORDED_ADDRESS_FIRST;
+    enum base_status status = subject->open(options, &created->allocator);
     if (status != BASE_OK) {
         free(created);
         return status;
     }
     for (unsigned number = 0; number < GOLDEN_STREAM_COUNT; number++)
         created->streams[number] = subject->stream(number);
-    subject->observe_warnings(created->allocator, &(struct cca_warning_observer){
-                                                      .warning = on_warning, .context = created});
-    status = allocator_set_observer(
-        created->allocator, &(struct allocator_observer){.event = on_event, .context = created});
-    if (status == BASE_OK)
-        status = subject->observe_out_of_memory(
-            created->allocator,
-            &(struct cca_out_of_memory_observer){.event = on_out_of_memory, .context = created});
+    status = listen(created);
     if (status != BASE_OK) {
         golden_session_destroy(created);
         return status;

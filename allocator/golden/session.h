@@ -2,8 +2,11 @@
 // prints its outcome in the log's own format.
 //
 //     struct golden_session *session;
-//     status = golden_session_create(&golden_subject_caching, "max_split_size_mb:64", capacity,
-//     &session); status = golden_session_perform(session, "alloc 1 1000 0", stdout);
+//     status = golden_session_create(
+//         &golden_subject_caching,
+//         &(struct golden_options){.config = "max_split_size_mb:64", .capacity_bytes = capacity},
+//         &session);
+//     status = golden_session_perform(session, "alloc 1 1000 0", stdout);
 //         alloc 1 1000 0 = 0 0 1024 | M1
 //     golden_session_destroy(session);
 #ifndef TIDEMARK_ALLOCATOR_GOLDEN_SESSION_H
@@ -16,8 +19,8 @@
 struct golden_session;
 
 // The statuses of the subject's open.
-enum base_status golden_session_create(const struct golden_subject *subject, const char *config,
-                                       uint64_t capacity,
+enum base_status golden_session_create(const struct golden_subject *subject,
+                                       const struct golden_options *options,
                                        struct golden_session **session) BASE_MUST_USE;
 
 // Performs OPERATION (the text before " = ") and prints its line and its detail lines. BASE_FORMAT:

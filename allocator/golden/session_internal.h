@@ -16,7 +16,8 @@ struct golden_held {
 
 struct golden_segment {
     uint64_t address;
-    size_t number; // in order of the device's calls
+    size_t number;             // in order of the device's calls
+    uint64_t recorded_address; // on the device of the recordings
 };
 
 struct golden_session {
@@ -31,11 +32,17 @@ struct golden_session {
     size_t segment_count, segment_capacity;
     size_t range_count, range_bytes; // of addresses that expandable segments reserve now
     bool has_ranges; // there are, or were
+    bool no_caching; // each allocation is a segment
     uint64_t capacity, next_address; // of the device; behind everything so far
     bool is_scattered; // addresses do not ascend
+    uint64_t next_recorded_address;
 
     struct allocator_event *trace; // since the last `trace`
     size_t trace_count, trace_capacity;
+
+    size_t freed_on_miss[GOLDEN_WORD_COUNT_MAX]; // ids, by the next free-memory callback
+    size_t freed_on_miss_count;
+    uint64_t callback_count; // runs of it that freed something
 
     size_t block_size; // of the last alloc event
     FILE *details; // of the operation that is being performed
@@ -56,7 +63,10 @@ struct golden_request {
     bool is_list; // the outcome brings a blank before each of its words
 };
 
-// session.c: room for one more item; aborts without host memory.
+// session.c
+// A segment or range that the device gave.
+void golden__segment_add(struct golden_session *session, uint64_t address, size_t size);
+// Room for one more item; aborts without host memory.
 void *golden__array_grow(void *items, size_t count, size_t *capacity, size_t item_size);
 
 // session_operations.c: the statuses of golden_session_perform.

@@ -161,6 +161,18 @@ static void queue_addresses(struct golden_session *session) {
     session->subject->queue_addresses(session->allocator, addresses, ADDRESSES_QUEUED);
 }
 
+// The outcome of a request that was granted. Without a cache there are neither events nor block
+// sizes.
+static void print_block(struct golden_request *request, struct golden_held *held, void *pointer,
+                        size_t size) {
+    struct golden_session *session = request->session;
+    *held = (struct golden_held){.pointer = pointer, .held = true};
+    if (session->no_caching && pointer != NULL)
+        golden__segment_add(session, (uintptr_t)pointer, size);
+    golden__print_address(session, pointer, request->outcome);
+    fprintf(request->outcome, " %zu", session->block_size);
+}
+
 static enum base_status perform_alloc(struct golden_request *request) {
     struct golden_session *session = request->session;
     struct golden_held *held;
@@ -177,10 +189,69 @@ static enum base_status perform_alloc(struct golden_request *request) {
     queue_addresses(session);
     status = allocator_malloc(session->allocator, 0, size, session->streams[stream], &pointer);
     if (status != BASE_OK) return print_status(request, status);
-    *held = (struct golden_held){.pointer = pointer, .held = true};
-    golden__print_address(session, pointer, request->outcome);
-    fprintf(request->outcome, " %zu", session->block_size);
+    print_block(request, held, pointer, size);
     return BASE_OK;
+}
+
+static struct golden_segment *segment_of(struct golden_session *session, size_t number) {
+    for (size_t index = 0; index < session->segment_count; index++)
+        if (session->segments[index].number == number) return &session->segments[index];
+    return NULL;
+}
+
+// Puts where a segment lay in the recordings into a sentence that says where it lies now.
+static void record_address(enum base_status status, uint64_t address, uint64_t recorded) {
+    char before[BASE_STATUS_MESSAGE_SIZE], hexadecimal[32];
+    snprintf(before, sizeof before, "%s", base_status_message());
+    snprintf(hexadecimal, sizeof hexadecimal, "0x%" PRIx64, address);
+    const char *const found = strstr(before, hexadecimal);
+    if (found == NULL) return;
+    base_status_set(status, "%.*s0x%" PRIx64 "%s", (int)(found - before), before, recorded,
+                    found + strlen(hexadecimal));
+}
+
+static enum base_status perform_alloc_at(struct golden_request *request) {
+    struct golden_session *session = request->session;
+    struct golden_held *held;
+    uint64_t size, stream, number, offset;
+    enum base_status status = word_id(request, 1, &held);
+    if (status == BASE_OK) status = word_number(request, 2, "size", UINT64_MAX, &size);
+    if (status == BASE_OK) status = word_stream(request, 3, &stream);
+    if (status == BASE_OK) status = word_number(request, 4, "segment", SIZE_MAX, &number);
+    if (status == BASE_OK) status = word_number(request, 5, "offset", INT64_MAX, &offset);
+    if (status != BASE_OK) return status;
+    if (held->held) return malformed(request, "this id is in use, free it first");
+    if (session->subject->malloc_at == NULL)
+        return base_status_set(BASE_UNSUPPORTED, "needs allocation at a wanted address");
+    const struct golden_segment *segment = segment_of(session, number);
+    if (segment == NULL) return malformed(request, "no segment has this number");
+
+    void *pointer = NULL;
+    session->block_size = 0;
+    session->out_of_memory_seen = false;
+    status = session->subject->malloc_at(session->allocator, size, session->streams[stream],
+                                         segment->address + offset, &pointer);
+    if (status != BASE_OK) {
+        record_address(status, segment->address + offset, segment->recorded_address + offset);
+        return print_status(request, status);
+    }
+    print_block(request, held, pointer, size);
+    return BASE_OK;
+}
+
+static enum base_status perform_on_miss(struct golden_request *request) {
+    struct golden_session *session = request->session;
+    if (session->subject->add_free_memory_callback == NULL)
+        return base_status_set(BASE_UNSUPPORTED, "needs free-memory callbacks");
+    size_t count = 0;
+    for (size_t word = 1; word < request->word_count; word++) {
+        struct golden_held *held;
+        const enum base_status status = word_id(request, word, &held);
+        if (status != BASE_OK) return status;
+        session->freed_on_miss[count++] = (size_t)(held - session->held);
+    }
+    session->freed_on_miss_count = count;
+    return print_status(request, BASE_OK);
 }
 
 static enum base_status perform_free(struct golden_request *request) {
@@ -257,6 +328,17 @@ static enum base_status perform_fault(struct golden_request *request) {
         subject->fail_create(request->session->allocator, n, (int)code);
     else
         return malformed(request, "only calls of malloc and create can fail");
+    return print_status(request, BASE_OK);
+}
+
+static enum base_status perform_nvml(struct golden_request *request) {
+    const struct golden_subject *subject = request->session->subject;
+    if (subject->list_processes == NULL)
+        return base_status_set(BASE_UNSUPPORTED, "needs the list of processes");
+    uint64_t on;
+    const enum base_status status = word_number(request, 1, "switch", 1, &on);
+    if (status != BASE_OK) return status;
+    subject->list_processes(request->session->allocator, on != 0);
     return print_status(request, BASE_OK);
 }
 
@@ -517,14 +599,14 @@ static const struct operation {
     {"counts", perform_counts, 1, 1, "counts"},
     {"error", perform_error, 1, 1, "error"},
     {"scatter", perform_scatter, 1, 1, "scatter"},
-    {"alloc_at", NULL, 1, ANY_WORDS, "allocation at a wanted address"},
-    {"on_miss", NULL, 1, ANY_WORDS, "free-memory callbacks"},
+    {"alloc_at", perform_alloc_at, 6, 6, "alloc_at ID BYTES STREAM SEGMENT OFFSET"},
+    {"on_miss", perform_on_miss, 1, GOLDEN_WORD_COUNT_MAX, "on_miss ID..."},
     {"pool", NULL, 1, ANY_WORDS, "private pools"},
     {"segment_sizes", perform_segment_sizes, 1, 1, "segment_sizes"},
     {"va", perform_va, 1, 1, "va"},
     {"class", perform_class, 2, 3, "class STREAM [NAME]"},
     {"class_default", perform_class_default, 3, 3, "class_default NAME F"},
-    {"nvml", NULL, 1, ANY_WORDS, "the process list of NVML"},
+    {"nvml", perform_nvml, 2, 2, "nvml 0|1"},
 };
 
 static const struct operation *operation_find(const char *name) {

@@ -196,6 +196,7 @@ void golden__print_calls(const struct golden_counts *before, const struct golden
         {'D', after->device_synchronize - before->device_synchronize},
         {'E', after->event_record - before->event_record},
         {'W', after->event_synchronize - before->event_synchronize},
+        {'K', after->callback - before->callback},
     };
     const char *separator = " |";
     for (size_t index = 0; index < sizeof calls / sizeof calls[0]; index++) {

@@ -23,6 +23,14 @@ struct golden_counts {
     uint64_t stream_synchronize, device_synchronize;
     uint64_t event_record, event_synchronize, event_query, event_create;
     uint64_t used_bytes; // of the device, in whole pages
+    uint64_t callback;   // runs of the free-memory callbacks that freed something: the session's
+};
+
+// What a subject is opened with.
+struct golden_options {
+    const char *config;
+    uint64_t capacity_bytes; // of the device
+    bool no_caching;         // PYTORCH_NO_CUDA_MEMORY_CACHING
 };
 
 // All settings as a log prints them; reserves are those for 80 GiB.
@@ -44,9 +52,8 @@ struct golden_settings {
 struct golden_subject {
     const char *name;
 
-    // A fresh device of CAPACITY bytes and an allocator on it. The statuses of
-    // cca_allocator_create.
-    enum base_status (*open)(const char *config, uint64_t capacity, struct allocator **allocator);
+    // A fresh device and an allocator on it. The statuses of cca_allocator_create.
+    enum base_status (*open)(const struct golden_options *options, struct allocator **allocator);
     void (*close)(struct allocator *allocator);
 
     enum base_status (*set_config)(struct allocator *allocator, const char *config);
@@ -63,6 +70,21 @@ struct golden_subject {
                                    size_t *segment);
     enum base_status (*observe_out_of_memory)(struct allocator *allocator,
                                               const struct cca_out_of_memory_observer *observer);
+    // What a subject does not have yet is NULL, here and in the next three. REJECTED is told of
+    // each segment that was refused before the device was asked: bytes wanted, reserved, and of the
+    // device.
+    void (*observe_rejections)(struct allocator *allocator,
+                               void (*rejected)(void *context, size_t size, size_t reserved,
+                                                size_t total),
+                               void *context);
+    // FREE_MEMORY returns whether it freed something, with allocator_free.
+    enum base_status (*add_free_memory_callback)(struct allocator *allocator,
+                                                 bool (*free_memory)(void *context, int device),
+                                                 void *context);
+    enum base_status (*malloc_at)(struct allocator *allocator, size_t size, cudaStream_t stream,
+                                  uint64_t address, void **pointer);
+    // Whether the device tells its processes: this one, and 4242, which holds what is foreign.
+    void (*list_processes)(struct allocator *allocator, bool on);
 
     cudaStream_t (*stream)(unsigned number); // valid until close
     void (*complete)(struct allocator *allocator,

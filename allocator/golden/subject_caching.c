@@ -23,16 +23,17 @@ static void streams_create(void) {
         sim_stream_hold(streams[number], true);
 }
 
-static enum base_status caching_open(const char *config, uint64_t capacity,
+static enum base_status caching_open(const struct golden_options *options,
                                      struct allocator **allocator) {
-    const struct sim_options options = {.device_count = 1,
-                                        .capacity_bytes = capacity,
-                                        .numerics = SIM_NUMERICS_OFF,
-                                        .addresses = SIM_ADDRESSES_ASCENDING};
-    const enum base_status status = sim_configure(&options);
+    if (options->no_caching) return base_status_set(BASE_UNSUPPORTED, "needs no_caching");
+    const struct sim_options world = {.device_count = 1,
+                                      .capacity_bytes = options->capacity_bytes,
+                                      .numerics = SIM_NUMERICS_OFF,
+                                      .addresses = SIM_ADDRESSES_ASCENDING};
+    const enum base_status status = sim_configure(&world);
     if (status != BASE_OK) return status;
     streams_create();
-    return cca_allocator_create(&(struct cca_options){.config = config}, allocator);
+    return cca_allocator_create(&(struct cca_options){.config = options->config}, allocator);
 }
 
 static void translate_settings(const struct cca_settings *settings,

@@ -5,9 +5,12 @@
 
 #include <stdio.h>
 
-static enum base_status model_open(const char *config, uint64_t capacity,
+static enum base_status model_open(const struct golden_options *options,
                                    struct allocator **allocator) {
-    return model_create(config, capacity, allocator);
+    const enum base_status status =
+        model_create(options->config, options->capacity_bytes, allocator);
+    if (status == BASE_OK && options->no_caching) model_stop_caching(*allocator);
+    return status;
 }
 
 static enum base_status model_all_settings(struct allocator *allocator,
@@ -21,6 +24,7 @@ static enum base_status model_all_settings(struct allocator *allocator,
                                          .gc = modelled->gc_threshold,
                                          .fraction = modelled->start_fraction,
                                          .unlock = modelled->releases_lock,
+                                         .throws = modelled->throws,
                                          .expandable = modelled->expandable,
                                          .threads = 1,
                                          .round = SIZE_MAX,
@@ -68,6 +72,17 @@ static enum base_status model_observe(struct allocator *allocator,
                                       const struct cca_out_of_memory_observer *observer) {
     model_set_out_of_memory_observer(allocator, observer);
     return BASE_OK;
+}
+
+static enum base_status model_on_miss(struct allocator *allocator,
+                                      bool (*free_memory)(void *context, int device),
+                                      void *context) {
+    model_add_free_memory_callback(allocator, free_memory, context);
+    return BASE_OK;
+}
+
+static void model_list_processes(struct allocator *allocator, bool on) {
+    model_device(allocator)->lists_processes = on;
 }
 
 static cudaStream_t model_stream(unsigned number) { return (cudaStream_t)(uintptr_t)number; }
@@ -138,27 +153,31 @@ static void model_check(struct allocator *allocator) {
     (void)allocator;
 } // one array: there is nothing that could disagree
 
-const struct golden_subject golden_subject_model = {.name = "model",
-                                                    .open = model_open,
-                                                    .close = allocator_destroy,
-                                                    .set_config = model_set_config,
-                                                    .settings = model_all_settings,
-                                                    .read_settings = model_read_settings,
-                                                    .observe_warnings = model_observe_warnings,
-                                                    .set_fraction = model_set_fraction,
-                                                    .fraction = model_fraction,
-                                                    .round_size = model_sizes,
-                                                    .observe_out_of_memory = model_observe,
-                                                    .stream = model_stream,
-                                                    .complete = model_complete,
-                                                    .complete_at_once = model_complete_at_once,
-                                                    .queue_addresses = model_queue_addresses,
-                                                    .set_foreign_bytes = model_set_foreign_bytes,
-                                                    .fail_malloc = model_fail_malloc,
-                                                    .fail_create = model_fail_create,
-                                                    .set_stream_class = model_stream_class,
-                                                    .set_class_default = model_class_default,
-                                                    .expandable_segments =
-                                                        model_expandable_segments,
-                                                    .counts = model_counts,
-                                                    .check = model_check};
+const struct golden_subject golden_subject_model = {
+    .name = "model",
+    .open = model_open,
+    .close = allocator_destroy,
+    .set_config = model_set_config,
+    .settings = model_all_settings,
+    .read_settings = model_read_settings,
+    .observe_warnings = model_observe_warnings,
+    .set_fraction = model_set_fraction,
+    .fraction = model_fraction,
+    .round_size = model_sizes,
+    .observe_out_of_memory = model_observe,
+    .observe_rejections = model_set_rejection_observer,
+    .add_free_memory_callback = model_on_miss,
+    .malloc_at = model_malloc_at,
+    .list_processes = model_list_processes,
+    .stream = model_stream,
+    .complete = model_complete,
+    .complete_at_once = model_complete_at_once,
+    .queue_addresses = model_queue_addresses,
+    .set_foreign_bytes = model_set_foreign_bytes,
+    .fail_malloc = model_fail_malloc,
+    .fail_create = model_fail_create,
+    .set_stream_class = model_stream_class,
+    .set_class_default = model_class_default,
+    .expandable_segments = model_expandable_segments,
+    .counts = model_counts,
+    .check = model_check};
