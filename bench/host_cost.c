@@ -19,14 +19,11 @@
 #include "bench/context.h"
 #include "bench/device.h"
 #include "bench/host_cost_report.h"
-#include "bench/ideal_list.h"
 #include "bench/pin.h"
 #include "bench/result_folder.h"
 #include "bench/session.h"
 #include "bench/shim.h"
-
-#include "allocator/cca.h"
-#include "allocator/direct.h"
+#include "bench/subject.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,27 +39,7 @@
 #define SMOKE_ITERATION_COUNT 300
 
 //--------------------------------------------------------------------------------------------------
-// Subjects and cases.
-
-static enum base_status create_ideal_list(struct allocator **allocator) {
-    *allocator = bench_ideal_list_create();
-    return BASE_OK;
-}
-static enum base_status create_mutex_list(struct allocator **allocator) {
-    *allocator = bench_mutex_list_create();
-    return BASE_OK;
-}
-static enum base_status create_caching(struct allocator **allocator) {
-    return cca_allocator_create(&(struct cca_options){.config = ""}, allocator);
-}
-
-// Twice the table of `mixed` settles a cache; what has none needs a first touch only.
-static const struct bench_subject subject_ideal_list = {"ideal_list", create_ideal_list, true,
-                                                        32768};
-static const struct bench_subject subject_mutex_list = {"mutex_list", create_mutex_list, true,
-                                                        32768};
-static const struct bench_subject subject_caching = {"caching", create_caching, true, 32768};
-static const struct bench_subject subject_direct = {"direct", direct_allocator_create, false, 64};
+// Cases.
 
 #define BLOCK_SIZE_COUNT 3
 static const size_t block_sizes[BLOCK_SIZE_COUNT] = {512, 64 * BASE_KIB, 4 * BASE_MIB};
@@ -101,17 +78,17 @@ static void cases_make(uint64_t seed) {
     BASE_CHECK_EQ(made, PATTERN_COUNT);
     for (int i = 0; i < PATTERN_COUNT; i++) {
         const struct bench_pattern *pattern = &patterns[i];
-        case_add(&subject_ideal_list, pattern, 1, BENCH_STREAMS_ONE,
+        case_add(&bench_subject_ideal_list, pattern, 1, BENCH_STREAMS_ONE,
                  "free list a size class, no lock");
-        case_add(&subject_mutex_list, pattern, 1, BENCH_STREAMS_ONE,
+        case_add(&bench_subject_mutex_list, pattern, 1, BENCH_STREAMS_ONE,
                  "free list a size class, one pthread mutex");
-        case_add(&subject_caching, pattern, 1, BENCH_STREAMS_ONE, "default configuration");
-        case_add(&subject_direct, pattern, 1, BENCH_STREAMS_ONE, "cudaMalloc and cudaFree");
-        case_add(&subject_mutex_list, pattern, 2, BENCH_STREAMS_ONE,
+        case_add(&bench_subject_caching, pattern, 1, BENCH_STREAMS_ONE, "default configuration");
+        case_add(&bench_subject_direct, pattern, 1, BENCH_STREAMS_ONE, "cudaMalloc and cudaFree");
+        case_add(&bench_subject_mutex_list, pattern, 2, BENCH_STREAMS_ONE,
                  "one list, one pthread mutex, two threads");
-        case_add(&subject_caching, pattern, 2, BENCH_STREAMS_ONE,
+        case_add(&bench_subject_caching, pattern, 2, BENCH_STREAMS_ONE,
                  "default configuration, two threads on one stream");
-        case_add(&subject_caching, pattern, 2, BENCH_STREAMS_OWN,
+        case_add(&bench_subject_caching, pattern, 2, BENCH_STREAMS_OWN,
                  "default configuration, two threads on their own streams");
     }
 }

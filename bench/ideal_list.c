@@ -88,6 +88,18 @@ static enum base_status mutex_free(struct allocator *allocator, void *pointer) {
     return status;
 }
 
+static enum base_status no_list_malloc(struct allocator *allocator, int device, size_t size,
+                                       cudaStream_t stream, void **pointer) {
+    (void)device, (void)size, (void)stream;
+    *pointer = allocator;
+    return BASE_OK;
+}
+
+static enum base_status no_list_free(struct allocator *allocator, void *pointer) {
+    (void)allocator, (void)pointer;
+    return BASE_OK;
+}
+
 static enum base_status list_stats(struct allocator *allocator, int device,
                                    struct allocator_stats *stats) {
     (void)device;
@@ -162,6 +174,8 @@ static const struct allocator_operations ideal_operations =
     OPERATIONS("ideal_list", ideal_malloc, ideal_free);
 static const struct allocator_operations mutex_operations =
     OPERATIONS("mutex_list", mutex_malloc, mutex_free);
+static const struct allocator_operations no_list_operations =
+    OPERATIONS("no_list", no_list_malloc, no_list_free);
 
 static struct allocator *list_create(const struct allocator_operations *operations) {
     struct list *list = calloc(1, sizeof *list);
@@ -176,4 +190,7 @@ struct allocator *bench_ideal_list_create(void) {
 }
 struct allocator *bench_mutex_list_create(void) {
     return list_create(&mutex_operations);
+}
+struct allocator *bench_no_list_create(void) {
+    return list_create(&no_list_operations);
 }

@@ -15,6 +15,8 @@ static const enum bench_pattern_kind kinds[] = {BENCH_PATTERN_PAIR, BENCH_PATTER
                                                 BENCH_PATTERN_MIXED};
 #define KIND_COUNT (sizeof kinds / sizeof kinds[0])
 
+static const cudaStream_t streams[1]; // the default stream
+
 // An allocator around another one that looks at what is asked for, and can be told to do wrong.
 enum fault { FAULT_NONE, FAULT_SAME_BLOCK_TWICE, FAULT_LOST_FREE, FAULT_REFUSAL };
 struct watcher {
@@ -78,7 +80,7 @@ static void every_pattern_passes_on_the_lists_and_leaks_nothing(void) {
             struct bench_pattern pattern;
             struct bench_user user;
             bench_pattern_init(&pattern, kinds[i], 64 * BASE_KIB, 7);
-            BASE_CHECK_EQ(bench_user_init(&user, &pattern, allocator, NULL, 0), BASE_OK);
+            BASE_CHECK_EQ(bench_user_init(&user, &pattern, allocator, streams, 0), BASE_OK);
             BASE_CHECK(bench_user_run(&user, 5000));
             BASE_CHECK_EQ(bench_user_run_checked(&user, 3000), BASE_OK);
             BASE_CHECK_EQ(user.checked_count, kinds[i] == BENCH_PATTERN_PAIR ? 0 : 3000);
@@ -104,7 +106,7 @@ static void patterns_ask_for_what_they_say(void) {
         struct bench_pattern pattern;
         struct bench_user user;
         bench_pattern_init(&pattern, kinds[i], 4 * BASE_MIB, 7);
-        BASE_CHECK_EQ(bench_user_init(&user, &pattern, &watcher.allocator, NULL, 0), BASE_OK);
+        BASE_CHECK_EQ(bench_user_init(&user, &pattern, &watcher.allocator, streams, 0), BASE_OK);
         const uint64_t before = watcher.malloc_count;
         BASE_CHECK(bench_user_run(&user, 40000)); // more than once through the table
         BASE_CHECK_EQ(watcher.malloc_count - before, 40000);
@@ -132,7 +134,7 @@ static void a_block_handed_out_twice_is_found_by_both_checks(void) {
         struct bench_pattern pattern;
         struct bench_user user;
         bench_pattern_init(&pattern, BENCH_PATTERN_WINDOW, 512, 7);
-        BASE_CHECK_EQ(bench_user_init(&user, &pattern, &watcher.allocator, NULL, 0), BASE_OK);
+        BASE_CHECK_EQ(bench_user_init(&user, &pattern, &watcher.allocator, streams, 0), BASE_OK);
         const enum base_status status =
             checked ? bench_user_run_checked(&user, 100)
                     : (bench_user_run(&user, 100) ? bench_users_check(&user, 1) : BASE_OK);
@@ -150,7 +152,7 @@ static void a_lost_block_and_a_refused_request_are_found(void) {
     bench_pattern_init(&pattern, BENCH_PATTERN_WINDOW, 512, 7);
 
     struct watcher loser = watcher_make(FAULT_LOST_FREE, 50);
-    BASE_CHECK_EQ(bench_user_init(&user, &pattern, &loser.allocator, NULL, 0), BASE_OK);
+    BASE_CHECK_EQ(bench_user_init(&user, &pattern, &loser.allocator, streams, 0), BASE_OK);
     BASE_CHECK(bench_user_run(&user, 100));
     BASE_CHECK_EQ(bench_users_check(&user, 1), BASE_CHECK_FAILED);
     BASE_CHECK(strstr(base_status_message(), "64 blocks are live, the allocator counts 65") !=
@@ -162,7 +164,7 @@ static void a_lost_block_and_a_refused_request_are_found(void) {
     allocator_destroy(loser.inner);
 
     struct watcher refuser = watcher_make(FAULT_REFUSAL, 100);
-    BASE_CHECK_EQ(bench_user_init(&user, &pattern, &refuser.allocator, NULL, 0), BASE_OK);
+    BASE_CHECK_EQ(bench_user_init(&user, &pattern, &refuser.allocator, streams, 0), BASE_OK);
     BASE_CHECK(!bench_user_run(&user, 100));
     BASE_CHECK(strcmp(base_status_message(), "refused") == 0);
     BASE_CHECK_EQ(bench_user_deinit(&user), BASE_OK);

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #ifdef TIDEMARK_SIMULATOR
@@ -15,8 +16,11 @@
 #endif
 
 #define DEVICE 0
-#define CHECKED_ITERATION_COUNT 1280 // more than any pattern has live
-#define SPIN_COUNT 1000 // looks at a flag before the CPU is offered to others
+#define CHECKED_COUNT 1280     // iterations compared block by block: more than `mixed` has live
+#define CHECKED_COUNT_LARGE 16 // of a pattern with so many live that each comparison takes long
+#define LARGE_LIVE_COUNT 100000
+#define SCRIPT_WARM_UP_COUNT 3 // cycles, until nothing is new any more
+#define SPIN_COUNT 1000        // looks at a flag before the CPU is offered to others
 
 static void fail(struct bench_session *session, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -68,16 +72,38 @@ static unsigned second_thread_go(struct bench_session *session, uint64_t count) 
     return turn;
 }
 
+// Streams of user I. The further ones of a pattern are shared too where the first one is.
+static bool streams_create(struct bench_session *session, int i) {
+    const uint32_t count = session->setup.pattern->stream_count;
+    const bool own = session->setup.streams == BENCH_STREAMS_OWN;
+    session->streams[i] = calloc(count, sizeof *session->streams[i]);
+    BASE_CHECK(session->streams[i] != NULL);
+    for (uint32_t j = 0; j < count; j++) {
+        if (!own && i > 0) session->streams[i][j] = session->streams[0][j];
+        if (!own && (i > 0 || j == 0)) continue;
+        const cudaError_t error = cudaStreamCreate(&session->streams[i][j]);
+        if (error != cudaSuccess) {
+            fail(session, "cudaStreamCreate: %s", cudaGetErrorString(error));
+            return false;
+        }
+    }
+    return true;
+}
+
+static void streams_destroy(struct bench_session *session, int i) {
+    if (session->streams[i] == NULL) return;
+    const bool shared = session->setup.streams != BENCH_STREAMS_OWN && i > 0;
+    for (uint32_t j = 0; j < session->setup.pattern->stream_count && !shared; j++)
+        if (session->streams[i][j] != NULL &&
+            cudaStreamDestroy(session->streams[i][j]) != cudaSuccess)
+            fail(session, "a stream could not be destroyed");
+    free(session->streams[i]);
+}
+
 static bool users_begin(struct bench_session *session) {
     const struct bench_session_setup *setup = &session->setup;
     for (int i = 0; i < setup->thread_count; i++) {
-        if (setup->streams == BENCH_STREAMS_OWN) {
-            const cudaError_t error = cudaStreamCreate(&session->streams[i]);
-            if (error != cudaSuccess) {
-                fail(session, "cudaStreamCreate: %s", cudaGetErrorString(error));
-                return false;
-            }
-        }
+        if (!streams_create(session, i)) return false;
         session->user_count = i + 1;
         // Half a live set apart, so that the threads do not ask for the same sizes at the same
         // time.
@@ -95,6 +121,24 @@ static int64_t device_mallocs(struct bench_session *session) {
     return stats.num_device_alloc;
 }
 
+static uint64_t checked_count(const struct bench_pattern *pattern) {
+    if (pattern->kind == BENCH_PATTERN_SCRIPT) return 1;
+    return pattern->live_count < LARGE_LIVE_COUNT ? CHECKED_COUNT : CHECKED_COUNT_LARGE;
+}
+
+static uint64_t warm_up_count(const struct bench_session_setup *setup) {
+    const uint64_t most = setup->subject->warm_up_count_max;
+    const uint64_t replacements = 2 * (uint64_t)setup->pattern->live_count;
+    switch (setup->pattern->kind) {
+    case BENCH_PATTERN_SCRIPT: return SCRIPT_WARM_UP_COUNT;
+    case BENCH_PATTERN_MIXED:
+        return setup->subject->has_cache && replacements > most ? replacements : most;
+    default:
+        return most < BENCH_PATTERN_WINDOW_LIVE_COUNT * 4 ? most
+                                                          : BENCH_PATTERN_WINDOW_LIVE_COUNT * 4;
+    }
+}
+
 bool bench_session_begin(struct bench_session *session, const struct bench_session_setup *setup) {
     memset(session, 0, sizeof *session);
     session->setup = *setup;
@@ -106,18 +150,14 @@ bool bench_session_begin(struct bench_session *session, const struct bench_sessi
     if (!users_begin(session)) return false;
     if (setup->checked)
         for (int i = 0; i < setup->thread_count; i++)
-            if (!succeeded(session,
-                           bench_user_run_checked(&session->users[i], CHECKED_ITERATION_COUNT)))
+            if (!succeeded(session, bench_user_run_checked(&session->users[i],
+                                                           checked_count(setup->pattern))))
                 return false;
     if (setup->thread_count > 1) {
         base_thread_start(&session->thread, second_thread, session);
         session->thread_started = true;
     }
-    uint64_t warm_up = setup->subject->warm_up_count_max;
-    if (setup->pattern->kind != BENCH_PATTERN_MIXED &&
-        warm_up > 4 * BENCH_PATTERN_WINDOW_LIVE_COUNT)
-        warm_up = 4 * BENCH_PATTERN_WINDOW_LIVE_COUNT;
-    if (!bench_session_run(session, warm_up)) return false;
+    if (!bench_session_run(session, warm_up_count(setup))) return false;
     session->device_malloc_count = device_mallocs(session);
     session->ran = false;
     return !session->failed;
@@ -147,8 +187,9 @@ bool bench_session_run_timed(struct bench_session *session, uint64_t count,
 
 static void check_result(struct bench_session *session, int64_t *device_malloc_count) {
     *device_malloc_count = device_mallocs(session) - session->device_malloc_count;
-    if (session->setup.subject->has_cache && session->setup.pattern->kind != BENCH_PATTERN_MIXED &&
-        *device_malloc_count != 0)
+    const enum bench_pattern_kind kind = session->setup.pattern->kind;
+    if (session->setup.subject->has_cache && kind != BENCH_PATTERN_MIXED &&
+        kind != BENCH_PATTERN_SCRIPT && *device_malloc_count != 0)
         fail(session,
              "%" PRId64
              " requests reached the device, though every one of them should hit the cache",
@@ -173,9 +214,7 @@ bool bench_session_end(struct bench_session *session, int64_t *device_malloc_cou
         succeeded(session, bench_user_deinit(&session->users[i]));
     if (!session->failed) check_leaks(session);
     allocator_destroy(session->allocator);
-    for (int i = 0; i < session->setup.thread_count; i++)
-        if (session->streams[i] != NULL && cudaStreamDestroy(session->streams[i]) != cudaSuccess)
-            fail(session, "a stream could not be destroyed");
+    for (int i = 0; i < session->setup.thread_count; i++) streams_destroy(session, i);
 #ifdef TIDEMARK_SIMULATOR
     if (sim_used_bytes(DEVICE) != 0)
         fail(session, "%" PRIu64 " bytes of the device are held after the allocator is gone",

@@ -43,7 +43,9 @@ struct bench_session_setup {
 struct bench_session {
     struct bench_session_setup setup;
     struct allocator *allocator;
-    cudaStream_t streams[BENCH_SESSION_THREAD_COUNT_MAX]; // NULL: the default stream
+    // Of each user, as many as its pattern needs; NULL: the default stream, the first one where the
+    // threads share it.
+    cudaStream_t *streams[BENCH_SESSION_THREAD_COUNT_MAX];
     struct bench_user users[BENCH_SESSION_THREAD_COUNT_MAX];
     int user_count;              // begun ones
     int64_t device_malloc_count; // before the run

@@ -1,0 +1,13 @@
+// What is measured: the caching allocator, the one without a cache, and the limits beside them.
+#ifndef TIDEMARK_BENCH_SUBJECT_H
+#define TIDEMARK_BENCH_SUBJECT_H
+
+#include "bench/session.h"
+
+extern const struct bench_subject bench_subject_no_list;    // the loop and its calls alone
+extern const struct bench_subject bench_subject_ideal_list; // L1
+extern const struct bench_subject bench_subject_mutex_list; // L2
+extern const struct bench_subject bench_subject_caching;    // default configuration
+extern const struct bench_subject bench_subject_direct;     // cudaMalloc and cudaFree
+
+#endif
