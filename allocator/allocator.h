@@ -208,7 +208,9 @@ static inline enum base_status allocator_free(struct allocator *allocator, void 
 }
 
 // Says that work on STREAM uses the block: after its free it is handed out again only when that
-// work is done.
+// work is done. An address inside the block, of a view, means the block (an implementation may be
+// told to refuse it). STREAM must exist until the block was freed; after the free it may be
+// destroyed. BASE_INVALID_POINTER as for a free.
 static inline enum base_status allocator_record_stream(struct allocator *allocator, void *pointer,
                                                        cudaStream_t stream) {
     return allocator->operations->record_stream(allocator, pointer, stream);
@@ -220,7 +222,7 @@ static inline enum base_status allocator_empty_cache(struct allocator *allocator
 }
 
 // Base address and size of the segment that holds the block at POINTER (for inter-process
-// handles).
+// handles). An address inside the block is refused, as in PyTorch.
 static inline enum base_status allocator_base_allocation(struct allocator *allocator,
                                                          const void *pointer, void **base,
                                                          size_t *size) {

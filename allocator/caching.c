@@ -7,6 +7,7 @@
 #include "allocator/hit.h"
 #include "allocator/ladder.h"
 #include "allocator/out_of_memory.h"
+#include "allocator/pointer.h"
 #include "allocator/pool.h"
 #include "allocator/release.h"
 #include "allocator/reserve_class.h"
@@ -94,16 +95,34 @@ static enum base_status caching_free(struct allocator *allocator, void *pointer)
     return BASE_OK;
 }
 
-// Finds the handed-out block at POINTER and returns with its stream locked.
-static enum base_status lock_block(struct cca *cca, const void *pointer, struct cca__pool **pool,
-                                   struct cca__block **block) {
+// Finds the handed-out block at POINTER and returns with its stream locked; false: there is none.
+static bool find_and_lock_block(struct cca *cca, const void *pointer, struct cca__pool **pool,
+                                struct cca__block **block) {
     const uint32_t number = cca__block_lookup(cca, pointer);
     *block = cca__block_at(cca, number);
     *pool = number != 0 ? cca__pool_at(cca, cca__block_pool(*block)) : NULL;
-    if (*pool == NULL) return cca__pointer_invalid(cca, pointer);
+    if (*pool == NULL) return false;
     cca__lock_take(&(*pool)->stream->lock);
-    if (cca__block_is_handed_out(*block, *pool, pointer)) return BASE_OK;
+    if (cca__block_is_handed_out(*block, *pool, pointer)) return true;
     cca__lock_release(&(*pool)->stream->lock);
+    return false;
+}
+
+static enum base_status lock_block(struct cca *cca, const void *pointer, struct cca__pool **pool,
+                                   struct cca__block **block) {
+    return find_and_lock_block(cca, pointer, pool, block) ? BASE_OK
+                                                          : cca__pointer_invalid(cca, pointer);
+}
+
+// The same for an address inside the block, where the allocator takes one.
+static enum base_status lock_block_around(struct cca *cca, const void *pointer,
+                                          struct cca__pool **pool, struct cca__block **block) {
+    if (find_and_lock_block(cca, pointer, pool, block)) return BASE_OK;
+    if (!cca->refuse_interior_pointers) {
+        *block = cca__pointer_lock_block(cca, pointer, pool);
+        if (*block != NULL && (*block)->state == CCA__BLOCK_ALLOCATED) return BASE_OK;
+        if (*block != NULL) cca__lock_release(&(*pool)->stream->lock);
+    }
     return cca__pointer_invalid(cca, pointer);
 }
 
@@ -113,8 +132,9 @@ static enum base_status caching_record_stream(struct allocator *allocator, void 
     if (pointer == NULL) return BASE_OK;
     struct cca__pool *pool;
     struct cca__block *block;
-    enum base_status status = lock_block(cca, pointer, &pool, &block);
+    enum base_status status = lock_block_around(cca, pointer, &pool, &block);
     if (status != BASE_OK) return status;
+    const void *const base = (const void *)(uintptr_t)block->address;
     struct cca__device *const device = pool->stream->device;
     const bool is_own = pool->stream->handle == handle;
     cca__lock_release(&pool->stream->lock);
@@ -122,7 +142,7 @@ static enum base_status caching_record_stream(struct allocator *allocator, void 
     // The using stream may be new, which takes locks that come before the block's.
     struct cca__stream *user;
     status = cca__stream_get(device, handle, &user);
-    if (status == BASE_OK) status = lock_block(cca, pointer, &pool, &block);
+    if (status == BASE_OK) status = lock_block(cca, base, &pool, &block);
     if (status != BASE_OK) return status;
     status = cca__use_add_locked(cca, block, user);
     cca__lock_release(&pool->stream->lock);
@@ -434,6 +454,7 @@ enum base_status cca_allocator_create(const struct cca_options *options,
         return status;
     }
     cca->interface.operations = &caching_operations;
+    cca->refuse_interior_pointers = options->refuse_interior_pointers;
     cca->fraction = options->fraction_set ? options->fraction : config->per_process_memory_fraction;
     cca->fraction_set = options->fraction_set || cca->fraction < 1.0;
     cca->max_split_size_at_creation =

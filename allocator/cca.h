@@ -33,6 +33,10 @@ struct cca_options {
     bool fraction_set;
     // Without a function: warnings are lines on stderr.
     struct cca_warning_observer warnings;
+    // allocator_record_stream takes any address inside a block, as a view of a tensor has one, and
+    // means the block. With this it takes, as all other calls do, only what allocator_malloc
+    // returned, and refuses the rest: BASE_INVALID_POINTER.
+    bool refuse_interior_pointers;
 };
 
 // BASE_INVALID_CONFIG says which key or value is wrong and what would be right; BASE_UNSUPPORTED

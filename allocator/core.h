@@ -164,6 +164,7 @@ struct cca {
     struct cca__lock settings_lock;
     double fraction;                    // what a new device starts with, if it is set
     bool fraction_set;
+    bool refuse_interior_pointers;      // never changes
     int64_t max_split_size_at_creation; // as statistics show it
     struct cca_out_of_memory_observer out_of_memory_observer;
     struct cca_warning_observer warnings; // set while no other thread is in the allocator

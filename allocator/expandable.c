@@ -371,6 +371,23 @@ static enum base_status remove_page(struct cca__device *device, const struct dri
     return BASE_OK;
 }
 
+// Work that uses the pages may still be under way: a free says only what comes after it. Of a stream
+// that was destroyed meanwhile the work goes on to its end, and only the whole device can be waited
+// for.
+static enum base_status wait_for_users(struct cca__device *device, cudaStream_t stream,
+                                       size_t size) {
+    const char *call = "cudaStreamSynchronize";
+    cudaError_t error = cudaStreamSynchronize(stream);
+    if (error == cudaErrorInvalidResourceHandle || error == cudaErrorContextIsDestroyed) {
+        (void)cudaGetLastError();
+        call = "cudaDeviceSynchronize";
+        error = cudaDeviceSynchronize();
+    }
+    if (error == cudaSuccess) return BASE_OK;
+    return cca__cuda_failed(error, "%s before %zu bytes are unmapped on device %d", call, size,
+                            device->ordinal);
+}
+
 enum base_status cca__expandable_unmap(struct cca__device *device, cudaStream_t stream,
                                        struct cca__expandable *segment, uint64_t address,
                                        size_t size, size_t *unmapped) {
@@ -381,12 +398,7 @@ enum base_status cca__expandable_unmap(struct cca__device *device, cudaStream_t 
     struct cca__device_scope scope;
     enum base_status status = enter(device, &scope);
     if (status != BASE_OK) return status;
-    // Work that uses the pages may still be under way: a free says only what comes after it.
-    const cudaError_t error = cudaStreamSynchronize(stream);
-    if (error != cudaSuccess)
-        status = cca__cuda_failed(
-            error, "cudaStreamSynchronize before %zu bytes are unmapped on device %d", size,
-            device->ordinal);
+    status = wait_for_users(device, stream, size);
     for (size_t page = first; page < first + count && status == BASE_OK; ++page) {
         status = remove_page(device, &device->driver->calls, segment, page);
         if (!segment->pages[page].mapped) *unmapped += segment->page_bytes;

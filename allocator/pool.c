@@ -64,28 +64,3 @@ void cca__pool_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t num
                            bool *over_limit) {
     cca__hit_free_locked(cca, pool, number, over_limit);
 }
-
-//------------------------------------------------------------------------------------------------
-// Pointers.
-
-enum base_status cca__pointer_invalid(struct cca *cca, const void *pointer) {
-    const uint32_t number = cca__block_lookup(cca, pointer);
-    struct cca__pool *const pool =
-        number != 0 ? cca__pool_at(cca, cca__block_pool(cca__block_at(cca, number))) : NULL;
-    const char *what = "this allocator never handed it out, or its memory went back to the device";
-    if (pool != NULL) {
-        const struct cca__block *const block = cca__block_at(cca, number);
-        cca__lock_take(&pool->stream->lock);
-        if (cca__block_pool(block) == pool->number && block->state != CCA__BLOCK_UNUSED) {
-            const uint64_t address = (uint64_t)(uintptr_t)pointer;
-            if (block->address == address)
-                what = block->state == CCA__BLOCK_PENDING
-                           ? "it was freed already and waits for its streams"
-                           : "it was freed already";
-            else if (address > block->address && address < block->address + block->size)
-                what = "it points into a block, pass the address that allocator_malloc returned";
-        }
-        cca__lock_release(&pool->stream->lock);
-    }
-    return base_status_set(BASE_INVALID_POINTER, "invalid device pointer: %p: %s", pointer, what);
-}

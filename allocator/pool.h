@@ -48,8 +48,6 @@ static inline bool cca__block_is_handed_out(const struct cca__block *block,
     return cca__block_pool(block) == pool->number &&
            block->address == (uint64_t)(uintptr_t)pointer && block->state == CCA__BLOCK_ALLOCATED;
 }
-// What is wrong with POINTER, as a status: freed before, inside a block, or of no block.
-enum base_status cca__pointer_invalid(struct cca *cca, const void *pointer);
 
 // The end of a free: the block merges with its free neighbours and becomes available. Its state
 // is ALLOCATED or PENDING. *over_limit as above.

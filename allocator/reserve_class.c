@@ -88,6 +88,8 @@ enum base_status cca_set_stream_reserve_class(struct allocator *allocator, int o
 enum base_status cca_set_reserve_class_default(struct allocator *allocator, const char *name,
                                                double fraction) {
     struct cca *const cca = cca__of(allocator);
+    if (name == NULL || name[0] == '\0')
+        return base_status_set(BASE_INVALID_VALUE, "a reserve class without a name has no default");
     if (!(fraction > 0.0 && fraction <= 1.125))
         return base_status_set(BASE_INVALID_VALUE,
                                "reserve class '%s': %g is no part of a device, more than 0 and at "

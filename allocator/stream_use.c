@@ -2,6 +2,7 @@
 #include "allocator/stream_use.h"
 
 #include "allocator/device.h"
+#include "allocator/pointer.h"
 #include "allocator/pool.h"
 
 #include <stdlib.h>
