@@ -39,7 +39,7 @@ static enum base_status caching_malloc(struct allocator *allocator, int ordinal,
     if (status != BASE_OK) return status;
     if (__builtin_expect(atomic_load_explicit(&device->pending_events, memory_order_relaxed) != 0,
                          0)) {
-        status = cca__poll_pending(device);
+        status = cca__poll_pending(stream);
         if (status != BASE_OK) return status;
     }
 

@@ -121,6 +121,28 @@ enum base_status cca_expandable_segments(struct allocator *allocator, int device
                                          struct cca_expandable_segment **segments,
                                          size_t *count) BASE_MUST_USE;
 
+// Memory that was freed but waits for the events of other streams (record_stream). A block with
+// several events is counted once, in `blocks`, until the last of them is complete and a request has
+// seen it; `finished` and `stuck` ask for all its events, `behind` for one.
+struct cca_pending_frees {
+    size_t blocks, bytes; // all: what allocator_stats calls active, less what is allocated
+    // All its events are complete and a poll gets at them: the next request frees it.
+    size_t finished_blocks, finished_bytes;
+    // An event of it lies behind an unfinished one in the queue of its stream, where a poll does
+    // not look (x_skip_stuck does)
+    size_t behind_blocks, behind_bytes;
+    // Of these, all its events are complete: held only by what is in front. Events of one CUDA
+    // stream complete in order; it takes several streams behind one handle (cudaStreamPerThread, a
+    // stream destroyed and made anew).
+    size_t stuck_blocks, stuck_bytes;
+    size_t events; // that are queued
+};
+// Asks every queued event, and changes nothing. Cost: one cudaEventQuery an event under the lock
+// that polling takes; for reports, not for a hot path. Polls of other threads wait meanwhile.
+// BASE_CUDA: an event could not be asked. Beyond PyTorch.
+enum base_status cca_pending_frees(struct allocator *allocator, int device,
+                                   struct cca_pending_frees *numbers) BASE_MUST_USE;
+
 // Walks everything and aborts on the first broken invariant: segments are tiled exactly by their
 // blocks, free indices hold what they should, statistics add up. For tests and stress: it takes
 // every lock.

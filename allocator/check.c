@@ -181,12 +181,25 @@ static void check_limits(const struct cca__device *device) {
         }
 }
 
-static uint64_t check_queue(struct cca *cca, const struct cca__event_queue *queue) {
+// The events recorded on one stream: of blocks that wait, whose streams know that they do.
+static uint64_t check_queue(struct cca *cca, const struct cca__stream *user) {
+    const struct cca__event_queue *const queue = &user->queue;
     for (size_t index = 0; index < queue->count; ++index) {
-        const uint32_t number =
-            queue->entries[(queue->first + index) & (queue->capacity - 1)].block;
-        BASE_CHECK_EQ(cca__block_at(cca, number)->state, CCA__BLOCK_PENDING);
-        BASE_CHECK_NE(cca__block_at(cca, number)->uses, 0);
+        const struct cca__queued_event *const entry = cca__event_queue_at(queue, index);
+        const struct cca__block *const block = cca__block_at(cca, entry->block);
+        BASE_CHECK_EQ(block->state, CCA__BLOCK_PENDING);
+        BASE_CHECK_NE(block->uses, 0);
+        const struct cca__use_record *const record = cca__use_record_at(cca, block->uses);
+        BASE_CHECK_GT(record->events, 0);
+        BASE_CHECK_EQ(record->complete, 0);
+        BASE_CHECK(!record->is_behind && !record->is_counted);
+        const struct cca__stream *const owner = cca__pool_at(cca, cca__block_pool(block))->stream;
+        BASE_CHECK_NE(atomic_load_explicit(&owner->waits_for, memory_order_relaxed) &
+                          cca__stream_bit(user),
+                      0);
+        if (index > 0)
+            BASE_CHECK_LT(
+                (int32_t)(cca__event_queue_at(queue, index - 1)->sequence - entry->sequence), 0);
     }
     return queue->count;
 }
@@ -222,7 +235,7 @@ static void check_device(struct cca *cca, struct cca__device *device) {
         }
         check_stock(cca, &stream->unused_blocks, blocks);
         check_slack(stream);
-        pending_events += check_queue(cca, &stream->queue);
+        pending_events += check_queue(cca, stream);
     }
     BASE_CHECK_EQ(pending_events,
                   atomic_load_explicit(&device->pending_events, memory_order_relaxed));

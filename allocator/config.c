@@ -192,9 +192,7 @@ const char *cca__config_unbuilt(const struct cca__config *config) {
     if (config->throw_on_cudamalloc_oom) return "throw_on_cudamalloc_oom:True";
     if (own->retry_search) return "x_retry_search:True";
     if (own->wait_enough) return "x_wait:enough";
-    if (own->skip_stuck) return "x_skip_stuck:True";
     if (own->reclaim_idle) return "x_reclaim_idle:True";
-    if (own->poll_own) return "x_poll:own";
     if (own->torch_faults) return "x_torch_faults:True";
     return NULL;
 }

@@ -299,10 +299,13 @@ const struct cca__config_key cca__config_keys[] = {
     {.name = "x_skip_stuck",
      .pass = CCA__PASS_OWN,
      .group = CCA__GROUP_OWN,
-     .effect = CCA__UNBUILT,
      .value = "True or False",
      .standard = "False",
-     .does = "Polls past an unfinished event of a stream to finished ones behind it.",
+     .does =
+         "Polls past an unfinished event of a stream to finished ones behind it: one handle can "
+         "name several streams (cudaStreamPerThread, a stream destroyed and made anew), and one "
+         "that is stuck holds the blocks of all (pt#71616). At most 16 queries more a queue and "
+         "poll.",
      .parse = cca__parse_skip_stuck},
     {.name = "x_bound_growth",
      .pass = CCA__PASS_OWN,
@@ -325,10 +328,13 @@ const struct cca__config_key cca__config_keys[] = {
     {.name = "x_poll",
      .pass = CCA__PASS_OWN,
      .group = CCA__GROUP_OWN,
-     .effect = CCA__UNBUILT,
      .value = "all or own",
      .standard = "all",
-     .does = "`own`: a request polls the events of its own stream only.",
+     .does =
+         "`own`: a request polls only the streams that blocks of its own stream wait for, instead "
+         "of all streams of the device: fewer queries, and threads of different streams do not "
+         "meet. Pending memory of other streams is seen at their own next request, or when "
+         "everything is released, at the latest.",
      .parse = cca__parse_poll},
 };
 

@@ -23,6 +23,7 @@
 #include "allocator/block.h"
 #include "allocator/cca.h"
 #include "allocator/config.h"
+#include "allocator/event_queue.h"
 #include "allocator/free_index.h"
 #include "allocator/lock.h"
 #include "allocator/page_table.h"
@@ -59,15 +60,6 @@ struct cca__segment {
 };
 #define CCA__SEGMENTS_MAX ((uint32_t)1 << 22)
 
-struct cca__event_queue {
-    struct cca__queued_event {
-        cudaEvent_t event;
-        uint32_t block;
-    } * entries;                   // a ring
-    size_t first, count, capacity; // capacity: a power of two, or 0
-    uint64_t popped;               // entries taken out since the start
-};
-
 struct cca__stream {
     struct cca__lock lock;
     // Guarded by lock, to the next mark.
@@ -86,6 +78,9 @@ struct cca__stream {
     char *reserve_class; // of its expandable segments; NULL: none
     // Guarded by the device's events lock: events recorded on this stream, oldest first.
     struct cca__event_queue queue;
+    // Which streams the pending frees of this one's blocks may wait for: bit cca__stream_bit of
+    // each. Written under the events lock; read without it to skip polling (x_poll:own).
+    _Atomic uint64_t waits_for;
 };
 
 // Streams lie in the arena cca.streams at this distance, so that threads on different ones share no
@@ -144,6 +139,7 @@ struct cca__device {
 
     struct cca__lock events_lock;    // guards the streams' queues and, to the end:
     _Atomic uint64_t pending_events; // in the queues; read without the lock to skip polling
+    _Atomic bool polls_own;          // x_poll:own; read without the lock
     cudaEvent_t *spare_events;
     size_t spare_event_count, spare_event_capacity;
 };
@@ -182,6 +178,11 @@ static inline struct cca *cca__of(struct allocator *allocator) {
 
 static inline struct cca__block *cca__block_at(const struct cca *cca, uint32_t number) {
     return &cca->blocks[number];
+}
+
+// Streams whose numbers are 64 apart share a bit.
+static inline uint64_t cca__stream_bit(const struct cca__stream *stream) {
+    return (uint64_t)1 << (stream->pools[CCA__POOL_SMALL].number / 2 % 64);
 }
 
 static inline int cca__pool_kind(const struct cca__pool *pool) {

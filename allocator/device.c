@@ -208,6 +208,8 @@ void cca__device_update_settings_locked(struct cca__device *device) {
         device->limited && device->owner->config.garbage_collection_threshold > 0.0;
     if (device->owner->config.expandable_segments) device->has_expandable = true;
     device->special = device->counts_requests || device->has_expandable;
+    atomic_store_explicit(&device->polls_own, device->owner->config.own.poll_own,
+                          memory_order_relaxed);
 }
 
 // Up to about 2.8 the product was cut instead of rounded, and a fraction of 1 was a limit, too.
@@ -295,9 +297,7 @@ void cca__device_destroy(struct cca__device *device) {
     for (size_t index = 0; index < device->stream_count; ++index) {
         struct cca__stream *const stream = device->by_handle[index];
         for (size_t entry = 0; entry < stream->queue.count; ++entry)
-            (void)cudaEventDestroy(
-                stream->queue.entries[(stream->queue.first + entry) % stream->queue.capacity]
-                    .event);
+            (void)cudaEventDestroy(cca__event_queue_at(&stream->queue, entry)->event);
         for (uint32_t number = stream->first_segment; number != 0;
              number = device->owner->segments[number].next) {
             const struct cca__segment *const segment = &device->owner->segments[number];

@@ -7,16 +7,12 @@
 
 #include <stdlib.h>
 
-static struct cca__use_record *record_at(const struct cca *cca, uint32_t number) {
-    return (struct cca__use_record *)(void *)cca->use_records.base + number;
-}
-
 enum base_status cca__use_add_locked(struct cca *cca, struct cca__block *block,
                                      const struct cca__stream *user) {
     const uint16_t pool = user->pools[CCA__POOL_SMALL].number;
     struct cca__use_record *record = NULL;
     for (uint32_t number = block->uses; number != 0; number = record->next) {
-        record = record_at(cca, number);
+        record = cca__use_record_at(cca, number);
         for (uint16_t index = 0; index < record->count; ++index)
             if (record->pools[index] == pool) return BASE_OK;
     }
@@ -24,9 +20,9 @@ enum base_status cca__use_add_locked(struct cca *cca, struct cca__block *block,
         uint32_t number;
         const enum base_status status = cca__arena_take(&cca->use_records, &number);
         if (status != BASE_OK) return status;
-        *record_at(cca, number) = (struct cca__use_record){.next = block->uses};
+        *cca__use_record_at(cca, number) = (struct cca__use_record){.next = block->uses};
         block->uses = number;
-        record = record_at(cca, number);
+        record = cca__use_record_at(cca, number);
     }
     record->pools[record->count++] = pool;
     return BASE_OK;
@@ -34,7 +30,7 @@ enum base_status cca__use_add_locked(struct cca *cca, struct cca__block *block,
 
 static void forget_uses_locked(struct cca *cca, struct cca__block *block) {
     for (uint32_t number = block->uses, next; number != 0; number = next) {
-        next = record_at(cca, number)->next;
+        next = cca__use_record_at(cca, number)->next;
         cca__arena_give_back(&cca->use_records, number);
     }
     block->uses = 0;
@@ -73,31 +69,6 @@ static void keep_event_locked(struct cca__device *device, cudaEvent_t event) {
     device->spare_events[device->spare_event_count++] = event;
 }
 
-static enum base_status queue_reserve_locked(struct cca__event_queue *queue) {
-    if (queue->count < queue->capacity) return BASE_OK;
-    const size_t capacity = queue->capacity == 0 ? 16 : 2 * queue->capacity;
-    struct cca__queued_event *const entries = malloc(capacity * sizeof *entries);
-    if (entries == NULL)
-        return base_status_set(BASE_HOST_MEMORY, "out of host memory for %zu events", capacity);
-    for (size_t index = 0; index < queue->count; ++index)
-        entries[index] = queue->entries[(queue->first + index) & (queue->capacity - 1)];
-    free(queue->entries);
-    queue->entries = entries;
-    queue->first = 0;
-    queue->capacity = capacity;
-    return BASE_OK;
-}
-
-static void queue_push_locked(struct cca__event_queue *queue, struct cca__queued_event entry) {
-    queue->entries[(queue->first + queue->count++) & (queue->capacity - 1)] = entry;
-}
-
-static void queue_pop_locked(struct cca__event_queue *queue) {
-    queue->first = (queue->first + 1) & (queue->capacity - 1);
-    --queue->count;
-    ++queue->popped;
-}
-
 //------------------------------------------------------------------------------------------------
 // Freeing.
 
@@ -109,7 +80,7 @@ static struct cca__stream *complete_event(struct cca *cca, uint32_t number, bool
     struct cca__stream *const stream = pool->stream;
     cca__lock_take(&stream->lock);
     BASE_CHECK_EQ(block->state, CCA__BLOCK_PENDING);
-    struct cca__use_record *const record = record_at(cca, block->uses);
+    struct cca__use_record *const record = cca__use_record_at(cca, block->uses);
     if (--record->events == 0) {
         forget_uses_locked(cca, block);
         --pool->ledger.pending_blocks;
@@ -124,7 +95,7 @@ static struct cca__stream *complete_event(struct cca *cca, uint32_t number, bool
 // Records an event on one stream and reserves its place in the queue. The events lock held.
 static enum base_status record_event_locked(struct cca__stream *user, cudaEvent_t *event) {
     struct cca__device *const device = user->device;
-    enum base_status status = queue_reserve_locked(&user->queue);
+    enum base_status status = cca__event_queue_reserve(&user->queue);
     if (status == BASE_OK) status = take_event_locked(device, event);
     if (status != BASE_OK) return status;
     // A stream handle may mean the default stream of the current device.
@@ -149,7 +120,7 @@ struct use_walk {
 };
 static struct cca__stream *next_user(struct use_walk *walk) {
     while (walk->record != 0) {
-        const struct cca__use_record *const record = record_at(walk->cca, walk->record);
+        const struct cca__use_record *const record = cca__use_record_at(walk->cca, walk->record);
         if (walk->index < record->count)
             return cca__pool_at(walk->cca, record->pools[walk->index++])->stream;
         walk->record = record->next;
@@ -160,8 +131,8 @@ static struct cca__stream *next_user(struct use_walk *walk) {
 
 static uint16_t count_users(const struct cca *cca, uint32_t record) {
     uint16_t count = 0;
-    for (; record != 0; record = record_at(cca, record)->next)
-        count = (uint16_t)(count + record_at(cca, record)->count);
+    for (; record != 0; record = cca__use_record_at(cca, record)->next)
+        count = (uint16_t)(count + cca__use_record_at(cca, record)->count);
     return count;
 }
 
@@ -176,8 +147,7 @@ static enum base_status record_events_locked(struct cca *cca, uint32_t number, u
         cudaEvent_t event;
         status = record_event_locked(user, &event);
         if (status != BASE_OK) break;
-        queue_push_locked(&user->queue,
-                          (struct cca__queued_event){.event = event, .block = number});
+        cca__event_queue_push(&user->queue, event, number);
         ++recorded;
     }
     if (status == BASE_OK) {
@@ -188,13 +158,19 @@ static enum base_status record_events_locked(struct cca *cca, uint32_t number, u
     walk = (struct use_walk){.cca = cca, .record = uses};
     while (recorded-- > 0) {
         user = next_user(&walk);
-        struct cca__event_queue *const queue = &user->queue;
-        --queue->count;
-        keep_event_locked(
-            user->device,
-            queue->entries[(queue->first + queue->count) & (queue->capacity - 1)].event);
+        keep_event_locked(user->device, cca__event_queue_unpush(&user->queue));
     }
     return status;
+}
+
+// Notes which queues blocks of OWNER wait in. Atomic for its readers; the events lock orders
+// writers.
+static void mark_waits_locked(struct cca__stream *owner, uint32_t uses) {
+    struct use_walk walk = {.cca = owner->device->owner, .record = uses};
+    uint64_t waits_for = atomic_load_explicit(&owner->waits_for, memory_order_relaxed);
+    for (const struct cca__stream *user; (user = next_user(&walk)) != NULL;)
+        waits_for |= cca__stream_bit(user);
+    atomic_store_explicit(&owner->waits_for, waits_for, memory_order_relaxed);
 }
 
 enum base_status cca__free_used(struct cca__stream *stream, void *pointer, uint32_t number) {
@@ -219,13 +195,14 @@ enum base_status cca__free_used(struct cca__stream *stream, void *pointer, uint3
     const enum base_status status = record_events_locked(cca, number, block->uses, count);
     cca__lock_take(&stream->lock);
     if (status == BASE_OK) {
-        record_at(cca, block->uses)->events = count;
+        cca__use_record_at(cca, block->uses)->events = count;
         ++pool->ledger.pending_blocks;
         pool->ledger.pending_bytes += (int64_t)block->size;
         cca__stats_update_limits_locked(stream);
         if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(device, -1);
         cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
         atomic_fetch_add_explicit(&device->pending_events, count, memory_order_relaxed);
+        mark_waits_locked(stream, block->uses);
     } else {
         block->state = CCA__BLOCK_ALLOCATED;
     }
@@ -237,40 +214,96 @@ enum base_status cca__free_used(struct cca__stream *stream, void *pointer, uint3
 //------------------------------------------------------------------------------------------------
 // Polling and waiting.
 
-// Streams that passed a limit while the events lock was held meet under it: their locks come
-// later in the order.
-static void finish_front_locked(struct cca__device *device, struct cca__event_queue *queue) {
-    const struct cca__queued_event entry = queue->entries[queue->first];
+// Takes an event that is complete out of its queue. Streams that passed a limit while the events
+// lock was held meet under it: their locks come later in the order.
+static void finish_event_locked(struct cca__device *device, struct cca__event_queue *queue,
+                                size_t index) {
+    const struct cca__queued_event entry = cca__event_queue_remove(queue, index);
     bool over_limit = false;
-    queue_pop_locked(queue);
     keep_event_locked(device, entry.event);
     atomic_fetch_sub_explicit(&device->pending_events, 1, memory_order_relaxed);
     struct cca__stream *const stream = complete_event(device->owner, entry.block, &over_limit);
     if (over_limit) cca__stats_meet(stream);
 }
 
-static enum base_status poll_queue_locked(struct cca__device *device,
-                                          struct cca__event_queue *queue) {
-    while (queue->count > 0) {
-        const cudaError_t error = cudaEventQuery(queue->entries[queue->first].event);
-        if (error == cudaErrorNotReady) {
-            (void)cudaGetLastError();
-            return BASE_OK;
-        }
-        if (error != cudaSuccess)
-            return cca__cuda_failed(error, "cudaEventQuery on device %d", device->ordinal);
-        finish_front_locked(device, queue);
+enum base_status cca__event_query(const struct cca__device *device, cudaEvent_t event,
+                                  bool *is_complete) {
+    const cudaError_t error = cudaEventQuery(event);
+    *is_complete = error == cudaSuccess;
+    if (error == cudaErrorNotReady)
+        (void)cudaGetLastError();
+    else if (error != cudaSuccess)
+        return cca__cuda_failed(error, "cudaEventQuery on device %d", device->ordinal);
+    return BASE_OK;
+}
+
+// Looks behind an unfinished front, where the last poll left off; at the end it begins anew.
+static enum base_status poll_behind_locked(struct cca__device *device,
+                                           struct cca__event_queue *queue) {
+    if (queue->next_behind == 0 || queue->next_behind >= queue->count) queue->next_behind = 1;
+    for (int asked = 0; asked < CCA__SKIPPED_MAX && queue->next_behind < queue->count; ++asked) {
+        const size_t index = queue->next_behind;
+        bool is_complete;
+        const enum base_status status =
+            cca__event_query(device, cca__event_queue_at(queue, index)->event, &is_complete);
+        if (status != BASE_OK) return status;
+        if (is_complete)
+            finish_event_locked(device, queue, index);
+        else
+            ++queue->next_behind;
     }
     return BASE_OK;
 }
 
-enum base_status cca__poll_pending(struct cca__device *device) {
+static enum base_status poll_queue_locked(struct cca__device *device,
+                                          struct cca__event_queue *queue) {
+    while (queue->count > 0) {
+        bool is_complete;
+        const enum base_status status =
+            cca__event_query(device, cca__event_queue_at(queue, 0)->event, &is_complete);
+        if (status != BASE_OK) return status;
+        if (!is_complete)
+            return device->owner->config.own.skip_stuck ? poll_behind_locked(device, queue)
+                                                        : BASE_OK;
+        finish_event_locked(device, queue, 0);
+    }
+    return BASE_OK;
+}
+
+// Polls the queues that blocks of STREAM may wait in, and forgets those that became empty.
+static enum base_status poll_own_locked(struct cca__stream *stream) {
+    struct cca__device *const device = stream->device;
+    const uint64_t waits_for = atomic_load_explicit(&stream->waits_for, memory_order_relaxed);
+    uint64_t left = 0;
+    enum base_status status = BASE_OK;
+    for (size_t index = 0; index < device->stream_count; ++index) {
+        struct cca__stream *const user = device->by_handle[index];
+        if ((waits_for & cca__stream_bit(user)) == 0) continue;
+        if (status == BASE_OK) status = poll_queue_locked(device, &user->queue);
+        if (user->queue.count > 0) left |= cca__stream_bit(user);
+    }
+    atomic_store_explicit(&stream->waits_for, left, memory_order_relaxed);
+    return status;
+}
+
+enum base_status cca__poll_pending(struct cca__stream *stream) {
+    struct cca__device *const device = stream->device;
+    const bool own = atomic_load_explicit(&device->polls_own, memory_order_relaxed);
+    if (own && atomic_load_explicit(&stream->waits_for, memory_order_relaxed) == 0) return BASE_OK;
     enum base_status status = BASE_OK;
     cca__lock_take(&device->events_lock);
-    for (size_t index = 0; index < device->stream_count && status == BASE_OK; ++index)
-        status = poll_queue_locked(device, &device->by_handle[index]->queue);
+    if (own)
+        status = poll_own_locked(stream);
+    else
+        for (size_t index = 0; index < device->stream_count && status == BASE_OK; ++index)
+            status = poll_queue_locked(device, &device->by_handle[index]->queue);
     cca__lock_release(&device->events_lock);
     return status;
+}
+
+// Whether the front of the queue is an event that was pushed before sequence END.
+static bool front_is_before(const struct cca__event_queue *queue, uint32_t end) {
+    return queue->count > 0 && (int32_t)(cca__event_queue_at(queue, 0)->sequence - end) < 0;
 }
 
 // Waits for the events of one stream that are queued now. The wait itself is without the lock, so
@@ -279,10 +312,9 @@ static enum base_status synchronize_queue(struct cca__device *device,
                                           struct cca__event_queue *queue) {
     enum base_status status = BASE_OK;
     cca__lock_take(&device->events_lock);
-    const uint64_t end = queue->popped + queue->count;
-    while (queue->popped < end) {
-        const struct cca__queued_event front = queue->entries[queue->first];
-        const uint64_t popped = queue->popped;
+    const uint32_t end = queue->pushed;
+    while (front_is_before(queue, end)) {
+        const struct cca__queued_event front = *cca__event_queue_at(queue, 0);
         cca__lock_release(&device->events_lock);
         const cudaError_t error = cudaEventSynchronize(front.event);
         cca__lock_take(&device->events_lock);
@@ -290,8 +322,9 @@ static enum base_status synchronize_queue(struct cca__device *device,
             status = cca__cuda_failed(error, "cudaEventSynchronize on device %d", device->ordinal);
             break;
         }
-        if (queue->popped == popped)
-            finish_front_locked(device, queue); // else a poll of another thread saw it first
+        // Else a poll of another thread saw it first.
+        if (queue->count > 0 && cca__event_queue_at(queue, 0)->sequence == front.sequence)
+            finish_event_locked(device, queue, 0);
     }
     cca__lock_release(&device->events_lock);
     return status;

@@ -5,6 +5,10 @@
 // it becomes available when all of them are complete. Events wait in one queue a stream and are
 // polled at allocations, in the order of the stream's handles (of their creation, on the
 // simulator); a queue is looked at up to its first unfinished event.
+//
+// Two settings of our own change what a request looks at, never what is safe: x_poll:own leaves out
+// the queues that no block of the request's stream waits in, x_skip_stuck looks behind an
+// unfinished event, CCA__SKIPPED_MAX events a queue and poll.
 #ifndef TIDEMARK_ALLOCATOR_STREAM_USE_H
 #define TIDEMARK_ALLOCATOR_STREAM_USE_H
 
@@ -18,10 +22,18 @@ struct cca__use_record {
     uint16_t count;  // of pools below
     uint16_t events; // of the first record: not complete yet
     uint16_t pools[CCA__USES_PER_RECORD];
-    uint32_t unused;
+    // Of the first record, while pending frees are counted (pending_frees.c), else 0: its events
+    // that are complete, whether one lies behind an unfinished one, whether the block was added.
+    // Guarded by the events lock.
+    uint16_t complete;
+    bool is_behind, is_counted;
 };
 _Static_assert(sizeof(struct cca__use_record) == 64, "a record of uses fills one cache line");
 #define CCA__USE_RECORDS_MAX ((uint32_t)1 << 26)
+
+static inline struct cca__use_record *cca__use_record_at(const struct cca *cca, uint32_t number) {
+    return (struct cca__use_record *)(void *)cca->use_records.base + number;
+}
 
 // Adds USER to the block's streams. The lock of the block's stream held.
 enum base_status cca__use_add_locked(struct cca *cca, struct cca__block *block,
@@ -32,9 +44,16 @@ enum base_status cca__use_add_locked(struct cca *cca, struct cca__block *block,
 enum base_status cca__free_used(struct cca__stream *stream, void *pointer,
                                 uint32_t number) BASE_MUST_USE;
 
-// Completes the frees whose events are done. No lock held. An event that cannot be asked stays in
-// its queue.
-enum base_status cca__poll_pending(struct cca__device *device) BASE_MUST_USE;
+// How many events behind an unfinished one x_skip_stuck asks about at a time.
+#define CCA__SKIPPED_MAX 16
+
+// Completes the frees whose events are done, for a request of STREAM. No lock held. An event that
+// cannot be asked stays in its queue.
+enum base_status cca__poll_pending(struct cca__stream *stream) BASE_MUST_USE;
+
+// Whether an event is complete; the events lock held.
+enum base_status cca__event_query(const struct cca__device *device, cudaEvent_t event,
+                                  bool *is_complete) BASE_MUST_USE;
 
 // Waits for all events and completes all frees. growth_lock held.
 enum base_status cca__synchronize_pending(struct cca__device *device) BASE_MUST_USE;
