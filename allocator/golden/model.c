@@ -20,7 +20,7 @@ static size_t get_free_block(struct model *model, size_t rounded, unsigned strea
     const size_t index = model__candidate(model, &filter);
     if (index == MODEL_NONE) return MODEL_NONE;
     const struct model_settings *settings = &model->settings;
-    if (settings->bound_growth && model->blocks[index].expandable) return index;
+    if (settings->own.bound_growth && model->blocks[index].expandable) return index;
     const size_t size = model->blocks[index].size, limit = settings->max_split_size;
     const size_t surplus = settings->max_non_split_rounding != 0 ? settings->max_non_split_rounding
                                                                  : settings->large_segment_size;
@@ -145,8 +145,23 @@ static enum base_status model_empty_cache(struct allocator *allocator) {
     return BASE_OK;
 }
 
+static enum base_status check_modelled(const struct model_settings *settings) {
+    const char *const name = model__settings_unmodelled(settings);
+    return name == NULL ? BASE_OK : base_status_set(BASE_UNSUPPORTED, "%s is not modelled", name);
+}
+
 enum base_status model_set_config(struct allocator *allocator, const char *config) {
-    return model__settings_apply(&model_of(allocator)->settings, config);
+    struct model *model = model_of(allocator);
+    const enum base_status status =
+        model__settings_apply(&model->settings, config, &model->warnings);
+    return status != BASE_OK ? status : check_modelled(&model->settings);
+}
+
+enum base_status model_read_settings(const char *config,
+                                     const struct cca_warning_observer *warnings,
+                                     struct model_settings *settings) {
+    model__settings_init(settings);
+    return model__settings_apply(settings, config, warnings);
 }
 
 const struct model_settings *model_settings(struct allocator *allocator) {
@@ -235,7 +250,8 @@ enum base_status model_create(const char *config, uint64_t capacity_bytes,
     BASE_CHECK(model != NULL);
     model->base.operations = &operations;
     model__settings_init(&model->settings);
-    const enum base_status status = model__settings_apply(&model->settings, config);
+    enum base_status status = model__settings_apply(&model->settings, config, NULL);
+    if (status == BASE_OK) status = check_modelled(&model->settings);
     if (status != BASE_OK) {
         model_destroy(&model->base);
         return status;

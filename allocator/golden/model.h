@@ -25,7 +25,8 @@
 #define MODEL_UNLIMITED         SIZE_MAX
 #define MODEL_CONFIG_LENGTH_MAX 4095
 
-#define MODEL_CLASS_NAME 64
+#define MODEL_CLASS_NAME        64
+#define MODEL_RESERVE_CLASS_MAX 16
 struct model_reserve {
     double amount; // 0: not set
     bool in_gib;   // else a part of the device
@@ -47,20 +48,33 @@ struct model_settings {
     bool releases_lock;   // only said: it decides nothing in one thread
     bool throws;          // throw_on_cudamalloc_oom
     bool expandable;
-    bool bound_growth; // x_bound_growth: oversize rules leave expandable blocks alone
+    bool reuses; // graph_capture_record_stream_reuse; only said
     struct model_reserve reserve;
-    struct model_reserve_class reserve_classes[16];
+    struct model_reserve_class reserve_classes[MODEL_RESERVE_CLASS_MAX];
     size_t reserve_class_count;
+    struct {
+        bool host_register, background, catches;
+        uint64_t threads, reserve_mib;
+        size_t max_round, max_cached;
+    } pinned; // only said
+    struct {
+        bool torch_faults, retry_search, wait_enough, skip_stuck, reclaim_idle, poll_own;
+        bool bound_growth; // oversize rules leave expandable blocks alone
+    } own;
     char last[MODEL_CONFIG_LENGTH_MAX + 1]; // the text given last
 };
 
-// BASE_UNSUPPORTED names a key that is not modelled; BASE_INVALID_CONFIG says what is wrong with
-// the text.
+// BASE_UNSUPPORTED names a setting that is not modelled; BASE_INVALID_CONFIG says what is wrong
+// with the text.
 enum base_status model_create(const char *config, uint64_t capacity_bytes,
                               struct allocator **allocator) BASE_MUST_USE;
 
 // These answer as the functions of allocator/cca.h that they are named after.
 enum base_status model_set_config(struct allocator *allocator, const char *config) BASE_MUST_USE;
+// What CONFIG comes to in a fresh process; *SETTINGS is set in any case.
+enum base_status model_read_settings(const char *config,
+                                     const struct cca_warning_observer *warnings,
+                                     struct model_settings *settings) BASE_MUST_USE;
 enum base_status model_set_memory_fraction(struct allocator *allocator,
                                            double fraction) BASE_MUST_USE;
 const struct model_settings *model_settings(struct allocator *allocator);

@@ -1,275 +1,294 @@
-// The configuration string for the model: well-formed `key:value` pairs, joined by commas, of the
-// modelled keys. Lenient corners of PyTorch's tokenizer are not here; table logs hold the
-// allocator's own parser to them.
-#include "allocator/golden/model_internal.h"
+// The configuration string for the model: the keys, and the walks over the string in which PyTorch
+// applies them.
+#include "allocator/golden/model_config.h"
 
 #include "base/size.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define KEY_LENGTH_MAX   64
-#define VALUE_LENGTH_MAX 256
+//--------------------------------------------------------------------------------------------------
+// Keys that are more than a value put away.
 
-static bool is_power_of_two(uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
-
-static unsigned log2_floor(uint64_t value) {
-    unsigned result = 0;
-    while (value >>= 1) result++;
-    return result;
+static enum base_status large_segment_next(struct model_reader *reader) {
+    uint64_t mib;
+    const enum base_status status = model__integer_next(&reader->words, &mib);
+    if (status != BASE_OK) return status;
+    if (mib <= 10)
+        return base_status_set(BASE_INVALID_CONFIG,
+                               "CachingAllocator option large_segment_size_mb must be > 10 MB");
+    reader->settings->large_segment_size = model__bytes_of_mib(mib);
+    return BASE_OK;
 }
 
-static enum base_status invalid(const char *message) {
-    return base_status_set(BASE_INVALID_CONFIG, "%s", message);
-}
-
-static enum base_status parse_megabytes(const char *key, const char *value, uint64_t minimum,
-                                        unsigned minor, size_t *bytes) {
-    const uint64_t megabytes = strtoull(value, NULL, 10);
-    const bool is_old = minor < 11; // 20 itself was refused
-    if (megabytes < minimum || (is_old && megabytes == minimum))
+// At least a large segment; 20 MiB themselves were refused before its size was a setting.
+static enum base_status size_next(struct model_reader *reader, const char *key, size_t *bytes) {
+    uint64_t mib;
+    const enum base_status status = model__integer_next(&reader->words, &mib);
+    if (status != BASE_OK) return status;
+    const uint64_t minimum = reader->settings->large_segment_size / BASE_MIB;
+    const bool is_old = reader->settings->minor < 11;
+    if (mib < minimum || (is_old && mib == minimum))
         return base_status_set(BASE_INVALID_CONFIG,
                                "CachingAllocator option %s too small, must be %s %llu", key,
                                is_old ? ">" : ">=", (unsigned long long)minimum);
-    *bytes = megabytes * BASE_MIB;
+    *bytes = model__bytes_of_mib(mib);
     return BASE_OK;
 }
 
-static enum base_status parse_large_segment(const char *value, size_t *bytes) {
-    const uint64_t megabytes = strtoull(value, NULL, 10);
-    if (megabytes <= 10)
-        return invalid("CachingAllocator option large_segment_size_mb must be > 10 MB");
-    *bytes = megabytes * BASE_MIB;
-    return BASE_OK;
+static enum base_status max_split_size_next(struct model_reader *reader) {
+    return size_next(reader, "max_split_size_mb", &reader->settings->max_split_size);
 }
 
-static enum base_status parse_threshold(const char *value, double *threshold) {
-    const double number = strtod(value, NULL);
-    if (number <= 0 || number >= 1)
-        return invalid("garbage_collect_threshold is invalid, set it in (0.0, 1.0)");
-    *threshold = number;
-    return BASE_OK;
+static enum base_status max_non_split_rounding_next(struct model_reader *reader) {
+    return size_next(reader, "max_non_split_rounding_mb",
+                     &reader->settings->max_non_split_rounding);
 }
 
-static enum base_status parse_start_fraction(const char *value, double *fraction) {
-    const double number = strtod(value, NULL);
-    if (number < 0 || number > 1)
-        return invalid("per_process_memory_fraction is invalid, set it in [0.0, 1.0]");
-    *fraction = number;
-    return BASE_OK;
-}
-
-static enum base_status parse_version(const char *value, struct model_settings *settings) {
-    if (sscanf(value, "2.%u", &settings->minor) != 1)
-        return invalid("x_torch must be a version, such as 2.15");
-    settings->ties_by_address = settings->minor <= 11;
-    return BASE_OK;
-}
-
-// The release that first read a key.
-static unsigned first_minor_of(const char *key) {
-    if (strcmp(key, "max_non_split_rounding_mb") == 0) return 6;
-    if (strcmp(key, "per_process_memory_fraction") == 0) return 9;
-    if (strcmp(key, "large_segment_size_mb") == 0) return 11;
-    if (strcmp(key, "expandable_segments") == 0) return 1;
-    if (strncmp(key, "expandable_segments_reserve", 27) == 0) return 14;
-    return 0;
-}
-
-static bool is_one_pass(const struct model_settings *settings) { return settings->minor <= 8; }
-
-static enum base_status unknown_key(const struct model_settings *settings, const char *key) {
-    if (is_one_pass(settings))
+static enum base_status gc_threshold_next(struct model_reader *reader) {
+    double threshold;
+    const enum base_status status = model__real_next(&reader->words, &threshold);
+    if (status != BASE_OK) return status;
+    if (!(threshold > 0 && threshold < 1))
         return base_status_set(BASE_INVALID_CONFIG,
-                               "unknown (PyTorch: c10::Error Unrecognized CachingAllocator option: "
-                               "%s)",
-                               key);
+                               "garbage_collect_threshold is invalid, set it in (0.0, 1.0)");
+    reader->settings->gc_threshold = threshold;
+    return BASE_OK;
+}
+
+static enum base_status fraction_next(struct model_reader *reader) {
+    double fraction;
+    const enum base_status status = model__real_next(&reader->words, &fraction);
+    if (status != BASE_OK) return status;
+    if (!(fraction >= 0 && fraction <= 1))
+        return base_status_set(BASE_INVALID_CONFIG,
+                               "per_process_memory_fraction is invalid, set it in [0.0, 1.0]");
+    reader->settings->start_fraction = fraction;
+    return BASE_OK;
+}
+
+static enum base_status backend_next(struct model_reader *reader) {
+    const char *word;
+    const enum base_status status = model__value_next(&reader->words, &word);
+    if (status != BASE_OK || strcmp(word, "native") == 0) return status;
+    if (strcmp(word, "cudaMallocAsync") == 0)
+        return model__refuse("c10::Error",
+                             "Allocator backend parsed at runtime != allocator backend parsed at "
+                             "load time, cudaMallocAsync != native");
     return base_status_set(BASE_INVALID_CONFIG,
-                           "Unrecognized key '%s' in Accelerator allocator config.", key);
+                           "Unknown allocator backend, options are native and cudaMallocAsync");
 }
 
-// One pair of a division list. LAST is the entry of the pair before, -1 for the first pair.
-static enum base_status apply_division_pair(size_t divisions[MODEL_DIVISION_COUNT], unsigned minor,
-                                            const char *key, uint64_t division, int *last) {
-    if (division != 0 && !is_power_of_two(division))
-        return invalid("For roundups, the divisions has to be power of 2 or 0 to disable roundup ");
-    if (strcmp(key, ">") == 0) {
-        // Up to 2.8 the last interval was overwritten.
-        const int first = (*last < 0 ? 0 : *last) + (minor <= 8 ? 0 : 1);
-        for (int entry = first; entry < MODEL_DIVISION_COUNT; entry++) divisions[entry] = division;
-        return BASE_OK;
-    }
-    const uint64_t megabytes = strtoull(key, NULL, 10);
-    if (!is_power_of_two(megabytes))
-        return invalid("For roundups, the intervals have to be power of 2 ");
-    unsigned entry = log2_floor(megabytes);
-    if (entry >= MODEL_DIVISION_COUNT) entry = MODEL_DIVISION_COUNT - 1;
-    if (*last < 0)
-        for (unsigned lower = 0; lower < entry; lower++) divisions[lower] = division;
-    divisions[entry] = division;
-    *last = (int)entry;
+static enum base_status version_next(struct model_reader *reader) {
+    const char *word;
+    const enum base_status status = model__value_next(&reader->words, &word);
+    if (status != BASE_OK) return status;
+    if (sscanf(word, "2.%u", &reader->settings->minor) != 1)
+        return base_status_set(BASE_INVALID_CONFIG, "x_torch must be a version, such as 2.15");
+    reader->settings->ties_by_address = reader->settings->minor <= 11;
     return BASE_OK;
 }
 
-static enum base_status parse_divisions(const char *value, unsigned minor,
-                                        size_t divisions[MODEL_DIVISION_COUNT]) {
-    if (value[0] != '[') {
-        const uint64_t division = strtoull(value, NULL, 10);
-        if (!is_power_of_two(division))
-            return invalid("For roundups, the divisions has to be power of 2 ");
-        for (int entry = 0; entry < MODEL_DIVISION_COUNT; entry++) divisions[entry] = division;
-        return BASE_OK;
-    }
-    int last = -1;
-    for (const char *text = value + 1; *text != '\0' && *text != ']';) {
-        char key[KEY_LENGTH_MAX];
-        unsigned long long division;
-        int used = 0;
-        if (sscanf(text, "%63[^:]:%llu%n", key, &division, &used) != 2)
-            return invalid("malformed division list");
-        const enum base_status status = apply_division_pair(divisions, minor, key, division, &last);
-        if (status != BASE_OK) return status;
-        text += used;
-        if (*text == ',') text++;
-    }
+//--------------------------------------------------------------------------------------------------
+// Keys of page-locked host memory: nothing acts on them.
+
+static enum base_status register_threads_next(struct model_reader *reader) {
+    uint64_t threads;
+    const enum base_status status = model__integer_next(&reader->words, &threads);
+    if (status != BASE_OK) return status;
+    if (threads == 0 || (threads & (threads - 1)) != 0)
+        return base_status_set(BASE_INVALID_CONFIG,
+                               "Number of register threads has to be power of 2, got %llu",
+                               (unsigned long long)threads);
+    if (threads > 128)
+        return base_status_set(
+            BASE_INVALID_CONFIG,
+            "Number of register threads should be less than or equal to 128, got %llu",
+            (unsigned long long)threads);
+    reader->settings->pinned.threads = threads;
     return BASE_OK;
 }
 
-// Well-formed: "0.5" or "40G".
-static enum base_status parse_reserve(const char *value, struct model_reserve *reserve) {
-    char unit = '\0';
-    if (sscanf(value, "%lf%c", &reserve->amount, &unit) < 1 || reserve->amount <= 0)
-        return invalid("malformed reserve");
-    reserve->in_gib = unit != '\0';
+static enum base_status pinned_reserve_next(struct model_reader *reader) {
+    uint64_t mib;
+    const enum base_status status = model__integer_next(&reader->words, &mib);
+    if (status != BASE_OK) return status;
+    if (mib == 0)
+        return base_status_set(BASE_INVALID_CONFIG,
+                               "Pinned reserve segment size has to be greater than 0");
+    reader->settings->pinned.reserve_mib = mib;
     return BASE_OK;
 }
 
-// [NAME:VALUE,...]
-static enum base_status parse_reserve_classes(const char *value, struct model_settings *settings) {
-    settings->reserve_class_count = 0;
-    for (const char *text = value + 1; *text != '\0' && *text != ']';) {
-        char name[MODEL_CLASS_NAME], amount[32];
-        int used = 0;
-        if (sscanf(text, "%63[^:]:%31[^],]%n", name, amount, &used) != 2 ||
-            settings->reserve_class_count == 16)
-            return invalid("malformed list of reserves");
-        struct model_reserve_class *class = NULL;
-        for (size_t index = 0; index < settings->reserve_class_count; index++)
-            if (strcmp(settings->reserve_classes[index].name, name) == 0)
-                class = &settings->reserve_classes[index];
-        if (class == NULL) class = &settings->reserve_classes[settings->reserve_class_count++];
-        snprintf(class->name, sizeof class->name, "%s", name);
-        const enum base_status status = parse_reserve(amount, &class->reserve);
-        if (status != BASE_OK) return status;
-        text += used;
-        if (*text == ',') text++;
-    }
-    return BASE_OK;
+static enum base_status pinned_size_next(struct model_reader *reader, size_t *bytes) {
+    uint64_t mib;
+    const enum base_status status = model__integer_next(&reader->words, &mib);
+    if (status == BASE_OK) *bytes = model__bytes_of_mib(mib);
+    return status;
 }
 
-// Keys are applied in this order, whatever the order of the string.
-enum turn { TURN_VERSION, TURN_FIRST, TURN_GENERIC, TURN_CUDA, TURN_OWN, TURN_COUNT };
-
-static enum turn turn_of(const char *key) {
-    if (strcmp(key, "large_segment_size_mb") == 0) return TURN_FIRST;
-    if (strcmp(key, "per_process_memory_fraction") == 0) return TURN_CUDA;
-    if (strcmp(key, "release_lock_on_cudamalloc") == 0) return TURN_CUDA;
-    if (strcmp(key, "throw_on_cudamalloc_oom") == 0) return TURN_CUDA;
-    if (strncmp(key, "expandable_segments_reserve", 27) == 0) return TURN_CUDA;
-    if (strcmp(key, "x_torch") == 0) return TURN_VERSION;
-    return strncmp(key, "x_", 2) == 0 ? TURN_OWN : TURN_GENERIC;
+static enum base_status max_round_next(struct model_reader *reader) {
+    return pinned_size_next(reader, &reader->settings->pinned.max_round);
 }
 
-static enum base_status apply_pair(struct model_settings *settings, const char *key,
-                                   const char *value) {
-    const uint64_t minimum = settings->large_segment_size / BASE_MIB;
-    if (strcmp(key, "large_segment_size_mb") == 0)
-        return parse_large_segment(value, &settings->large_segment_size);
-    if (strcmp(key, "max_split_size_mb") == 0)
-        return parse_megabytes(key, value, minimum, settings->minor, &settings->max_split_size);
-    if (strcmp(key, "max_non_split_rounding_mb") == 0)
-        return parse_megabytes(key, value, minimum, settings->minor,
-                               &settings->max_non_split_rounding);
-    if (strcmp(key, "garbage_collection_threshold") == 0)
-        return parse_threshold(value, &settings->gc_threshold);
-    if (strcmp(key, "roundup_power2_divisions") == 0)
-        return parse_divisions(value, settings->minor, settings->divisions);
-    if (strcmp(key, "per_process_memory_fraction") == 0)
-        return parse_start_fraction(value, &settings->start_fraction);
-    if (strcmp(key, "x_torch") == 0) return parse_version(value, settings);
-    if (strcmp(key, "release_lock_on_cudamalloc") == 0) {
-        settings->releases_lock = strcmp(value, "True") == 0;
-        return BASE_OK;
-    }
-    if (strcmp(key, "throw_on_cudamalloc_oom") == 0) {
-        settings->throws = strcmp(value, "True") == 0;
-        return BASE_OK;
-    }
-    if (strcmp(key, "x_bound_growth") == 0) {
-        settings->bound_growth = strcmp(value, "True") == 0;
-        return BASE_OK;
-    }
-    if (strcmp(key, "expandable_segments") == 0) {
-        settings->expandable = strcmp(value, "True") == 0;
-        return BASE_OK;
-    }
-    if (strcmp(key, "expandable_segments_reserve") == 0)
-        return parse_reserve(value, &settings->reserve);
-    if (strcmp(key, "expandable_segments_reserve_by_class") == 0)
-        return parse_reserve_classes(value, settings);
-    return base_status_set(BASE_UNSUPPORTED, "%s is not modelled", key);
+static enum base_status max_cached_next(struct model_reader *reader) {
+    return pinned_size_next(reader, &reader->settings->pinned.max_cached);
 }
 
-// Splits off the next pair; brackets protect commas. False at the end.
-static bool next_pair(const char **text, char key[KEY_LENGTH_MAX], char value[VALUE_LENGTH_MAX]) {
-    if (**text == '\0') return false;
-    const size_t key_length = strcspn(*text, ":");
-    snprintf(key, KEY_LENGTH_MAX, "%.*s", (int)key_length, *text);
-    *text += key_length;
-    if (**text == ':') ++*text;
-    size_t length = strcspn(*text, ",");
-    if (**text == '[') length = strcspn(*text, "]") + 1;
-    if (length > strlen(*text)) length = strlen(*text);
-    snprintf(value, VALUE_LENGTH_MAX, "%.*s", (int)length, *text);
-    *text += length;
-    if (**text == ',') ++*text;
-    return true;
+//--------------------------------------------------------------------------------------------------
+// The table.
+
+// Each walk over the string applies the keys of its turn and skips the others.
+enum turn { TURN_FIRST, TURN_GENERIC, TURN_CUDA, TURN_OWN };
+
+#define SWITCH(name) NULL, offsetof(struct model_settings, name), "False", "True"
+
+static const struct key {
+    const char *name;
+    enum turn turn;
+    unsigned first_minor;                                  // the release that first read it
+    enum base_status (*next)(struct model_reader *reader); // NULL: a switch
+    size_t offset;                                         // of the switch in the settings
+    const char *off, *on;
+} keys[] = {
+    {"max_split_size_mb", TURN_GENERIC, 0, max_split_size_next, 0, NULL, NULL},
+    {"max_non_split_rounding_mb", TURN_GENERIC, 6, max_non_split_rounding_next, 0, NULL, NULL},
+    {"large_segment_size_mb", TURN_FIRST, 11, large_segment_next, 0, NULL, NULL},
+    {"roundup_power2_divisions", TURN_GENERIC, 0, model__divisions_next, 0, NULL, NULL},
+    {"garbage_collection_threshold", TURN_GENERIC, 0, gc_threshold_next, 0, NULL, NULL},
+    {"per_process_memory_fraction", TURN_CUDA, 9, fraction_next, 0, NULL, NULL},
+    {"throw_on_cudamalloc_oom", TURN_CUDA, 12, SWITCH(throws)},
+    {"expandable_segments", TURN_GENERIC, 1, SWITCH(expandable)},
+    {"expandable_segments_reserve", TURN_CUDA, 14, model__reserve_next, 0, NULL, NULL},
+    {"expandable_segments_reserve_by_class", TURN_CUDA, 14, model__reserve_classes_next, 0, NULL,
+     NULL},
+    {"backend", TURN_CUDA, 0, backend_next, 0, NULL, NULL},
+    {"release_lock_on_cudamalloc", TURN_CUDA, 1, SWITCH(releases_lock)},
+    {"release_lock_on_hipmalloc", TURN_CUDA, 2, SWITCH(releases_lock)},
+    {"graph_capture_record_stream_reuse", TURN_CUDA, 9, SWITCH(reuses)},
+    {"pinned_use_cuda_host_register", TURN_CUDA, 2, SWITCH(pinned.host_register)},
+    {"pinned_use_hip_host_register", TURN_CUDA, 2, SWITCH(pinned.host_register)},
+    {"pinned_num_register_threads", TURN_CUDA, 2, register_threads_next, 0, NULL, NULL},
+    {"pinned_use_background_threads", TURN_GENERIC, 5, SWITCH(pinned.background)},
+    {"pinned_reserve_segment_size_mb", TURN_CUDA, 10, pinned_reserve_next, 0, NULL, NULL},
+    {"pinned_free_catch_all", TURN_CUDA, 13, SWITCH(pinned.catches)},
+    {"pinned_max_round_threshold_mb", TURN_GENERIC, 13, max_round_next, 0, NULL, NULL},
+    {"pinned_max_cached_size_mb", TURN_GENERIC, 13, max_cached_next, 0, NULL, NULL},
+    {"x_torch", TURN_FIRST, 0, version_next, 0, NULL, NULL},
+    {"x_torch_faults", TURN_OWN, 0, SWITCH(own.torch_faults)},
+    {"x_retry_search", TURN_OWN, 0, SWITCH(own.retry_search)},
+    {"x_wait", TURN_OWN, 0, NULL, offsetof(struct model_settings, own.wait_enough), "all",
+     "enough"},
+    {"x_skip_stuck", TURN_OWN, 0, SWITCH(own.skip_stuck)},
+    {"x_bound_growth", TURN_OWN, 0, SWITCH(own.bound_growth)},
+    {"x_reclaim_idle", TURN_OWN, 0, SWITCH(own.reclaim_idle)},
+    {"x_poll", TURN_OWN, 0, NULL, offsetof(struct model_settings, own.poll_own), "all", "own"},
+};
+
+static const struct key *key_find(const char *name) {
+    for (size_t index = 0; index < sizeof keys / sizeof keys[0]; index++)
+        if (strcmp(keys[index].name, name) == 0) return &keys[index];
+    return NULL;
+}
+
+static enum base_status key_apply(struct model_reader *reader, const struct key *key) {
+    if (key->next != NULL) return key->next(reader);
+    bool value;
+    const enum base_status status =
+        model__switch_next(&reader->words, key->name, key->off, key->on, &value);
+    if (status == BASE_OK) *(bool *)(void *)((char *)reader->settings + key->offset) = value;
+    return status;
+}
+
+//--------------------------------------------------------------------------------------------------
+// The walks.
+
+static enum base_status unknown_key(const struct model_reader *reader, const char *word,
+                                    enum turn turn) {
+    char sentence[512];
+    if (reader->words.is_strict)
+        snprintf(sentence, sizeof sentence, "Unrecognized CachingAllocator option: %.400s", word);
+    else
+        snprintf(sentence, sizeof sentence, "Unrecognized key '%.400s' in %s allocator config.",
+                 word, turn == TURN_CUDA ? "CUDA" : "Accelerator");
+    // Not a class of its own unless the release knows such keys at other times: see cca.
+    return key_find(word) != NULL && reader->words.is_strict
+               ? model__refuse("c10::Error", sentence)
+               : base_status_set(BASE_INVALID_CONFIG, "%s", sentence);
+}
+
+static enum base_status walk(struct model_reader *reader, enum turn first, enum turn last) {
+    enum base_status status = BASE_OK;
+    reader->words.at = 0;
+    while (status == BASE_OK && !model__at_end(&reader->words)) {
+        const char *word;
+        status = model__word_next(&reader->words, &word);
+        const struct key *const key = key_find(word);
+        if (key == NULL || reader->settings->minor < key->first_minor)
+            return unknown_key(reader, word, first);
+        status = key->turn >= first && key->turn <= last ? key_apply(reader, key)
+                                                         : model__value_skip(&reader->words);
+        if (status == BASE_OK && !model__at_end(&reader->words))
+            status = model__separator_next(&reader->words, ",");
+    }
+    return status;
+}
+
+// The key wherever it stands, whatever stands around it.
+static enum base_status apply_early(struct model_reader *reader, const char *name) {
+    enum base_status status = BASE_OK;
+    if (reader->settings->minor < key_find(name)->first_minor) return BASE_OK;
+    for (size_t index = 0; index < reader->words.count && status == BASE_OK; index++) {
+        reader->words.at = index + 1;
+        if (strcmp(reader->words.starts[index], name) == 0)
+            status = key_apply(reader, key_find(name));
+    }
+    return status;
 }
 
 void model__settings_init(struct model_settings *settings) {
-    *settings = (struct model_settings){.minor = 15,
-                                        .max_split_size = MODEL_UNLIMITED,
-                                        .large_segment_size = 20 * BASE_MIB,
-                                        .start_fraction = 1};
+    *settings = (struct model_settings){
+        .minor = 15,
+        .max_split_size = MODEL_UNLIMITED,
+        .large_segment_size = 20 * BASE_MIB,
+        .start_fraction = 1,
+        .pinned = {.threads = 1, .max_round = SIZE_MAX, .max_cached = SIZE_MAX}};
 }
 
-enum base_status model__settings_apply(struct model_settings *settings, const char *config) {
-    const struct model_settings before = *settings;
-    model__settings_init(settings);
-    settings->large_segment_size = before.large_segment_size; // a new string does not reset these
-    settings->start_fraction = before.start_fraction;
-    settings->minor = before.minor;
-    settings->ties_by_address = before.ties_by_address;
-    settings->releases_lock = before.releases_lock;
-    settings->throws = before.throws;
-    settings->expandable = before.expandable;
-    settings->bound_growth = before.bound_growth;
-    settings->reserve = before.reserve;
-    memcpy(settings->reserve_classes, before.reserve_classes, sizeof before.reserve_classes);
-    settings->reserve_class_count = before.reserve_class_count;
+enum base_status model__settings_apply(struct model_settings *settings, const char *config,
+                                       const struct cca_warning_observer *warnings) {
+    if (strlen(config) > MODEL_CONFIG_LENGTH_MAX)
+        return base_status_set(BASE_UNSUPPORTED, "settings of %zu bytes are not modelled",
+                               strlen(config));
     snprintf(settings->last, sizeof settings->last, "%s", config);
+    // A new string resets these, and no others.
+    settings->max_split_size = MODEL_UNLIMITED;
+    settings->max_non_split_rounding = 0;
+    settings->gc_threshold = 0;
+    memset(settings->divisions, 0, sizeof settings->divisions);
 
-    char key[KEY_LENGTH_MAX], value[VALUE_LENGTH_MAX];
-    for (enum turn turn = TURN_VERSION; turn < TURN_COUNT; turn++)
-        for (const char *text = config; next_pair(&text, key, value);) {
-            const bool is_unknown = settings->minor < first_minor_of(key);
-            if (is_unknown && turn >= TURN_GENERIC) return unknown_key(settings, key);
-            enum turn its_turn = turn_of(key);
-            if (its_turn == TURN_CUDA && is_one_pass(settings)) its_turn = TURN_GENERIC;
-            if (its_turn != turn || is_unknown) continue;
-            const enum base_status status = apply_pair(settings, key, value);
-            if (status != BASE_OK) return status;
-        }
-    return BASE_OK;
+    static struct model_reader reader;
+    reader.settings = settings;
+    reader.warnings = warnings;
+    model__words_init(&reader.words, config, false);
+    enum base_status status = apply_early(&reader, "x_torch");
+    if (status != BASE_OK) return status;
+    if (settings->minor <= 8) {
+        model__words_init(&reader.words, config, true);
+        return walk(&reader, TURN_GENERIC, TURN_OWN);
+    }
+    status = apply_early(&reader, "large_segment_size_mb");
+    for (enum turn turn = TURN_GENERIC; turn <= TURN_OWN && status == BASE_OK; turn++)
+        status = walk(&reader, turn, turn);
+    return status;
+}
+
+const char *model__settings_unmodelled(const struct model_settings *settings) {
+    if (settings->own.retry_search) return "x_retry_search";
+    if (settings->own.wait_enough) return "x_wait";
+    if (settings->own.skip_stuck) return "x_skip_stuck";
+    if (settings->own.reclaim_idle) return "x_reclaim_idle";
+    if (settings->own.poll_own) return "x_poll";
+    if (settings->own.torch_faults) return "x_torch_faults";
+    return NULL;
 }

@@ -145,8 +145,9 @@ void model__release_expandable(struct model *model, bool small);
 
 // model_config.c: applies CONFIG to the settings; on an error what was applied before it stays.
 void model__settings_init(struct model_settings *settings);
-enum base_status model__settings_apply(struct model_settings *settings,
-                                       const char *config) BASE_MUST_USE;
+enum base_status model__settings_apply(struct model_settings *settings, const char *config,
+                                       const struct cca_warning_observer *warnings) BASE_MUST_USE;
+const char *model__settings_unmodelled(const struct model_settings *settings); // NULL: none
 
 void model__warn(const struct model *model, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

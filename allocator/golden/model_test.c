@@ -12,6 +12,8 @@ static const char *const logs[] = {GOLDEN_LOGS};
 static const char *const stream_logs[] = {GOLDEN_STREAM_LOGS};
 static const char *const table_logs[] = {GOLDEN_TABLE_LOGS};
 static const char *const expandable_logs[] = {GOLDEN_EXPANDABLE_LOGS};
+static const char *const config_logs[] = {GOLDEN_CONFIG_LOGS};
+static const char *const setter_logs[] = {GOLDEN_SETTER_LOGS};
 static const char *const memory_logs[] = {GOLDEN_MEMORY_LOGS};
 static const char *const sound_logs[] = {GOLDEN_SOUND_LOGS};
 
@@ -37,6 +39,15 @@ static void model_agrees_on_expandable_segments(void) {
                       GOLDEN_EXPANDABLE_LOG_COUNT, GOLDEN_EXPANDABLE_LINE_COUNT);
 }
 
+static void model_reads_settings_strings_as_pytorch_reads_them(void) {
+    golden_logs_check(&golden_subject_model, config_logs,
+                      sizeof config_logs / sizeof config_logs[0], GOLDEN_CONFIG_LOG_COUNT,
+                      GOLDEN_CONFIG_LINE_COUNT);
+    golden_logs_check(&golden_subject_model, setter_logs,
+                      sizeof setter_logs / sizeof setter_logs[0], GOLDEN_SETTER_LOG_COUNT,
+                      GOLDEN_SETTER_LINE_COUNT);
+}
+
 static void model_agrees_on_other_ways_to_memory_and_to_its_end(void) {
     golden_logs_check(&golden_subject_model, memory_logs,
                       sizeof memory_logs / sizeof memory_logs[0], GOLDEN_MEMORY_LOG_COUNT,
@@ -48,10 +59,10 @@ static void model_is_sound_where_pytorch_is_not(void) {
                       GOLDEN_SOUND_LOG_COUNT, GOLDEN_SOUND_LINE_COUNT);
 }
 
-static void model_refuses_a_key_it_does_not_model_by_name(void) {
+static void model_refuses_a_setting_it_does_not_model_by_name(void) {
     struct allocator *model;
-    BASE_CHECK_EQ(model_create("backend:native", BASE_GIB, &model), BASE_UNSUPPORTED);
-    BASE_CHECK(strstr(base_status_message(), "backend") != NULL);
+    BASE_CHECK_EQ(model_create("x_reclaim_idle:True", BASE_GIB, &model), BASE_UNSUPPORTED);
+    BASE_CHECK(strstr(base_status_message(), "x_reclaim_idle") != NULL);
 }
 
 static void model_refuses_bad_pointers(void) {
@@ -71,8 +82,9 @@ int main(void) {
     model_agrees_on_record_stream_and_device_faults();
     model_agrees_on_sizes_under_settings();
     model_agrees_on_expandable_segments();
+    model_reads_settings_strings_as_pytorch_reads_them();
     model_agrees_on_other_ways_to_memory_and_to_its_end();
     model_is_sound_where_pytorch_is_not();
-    model_refuses_a_key_it_does_not_model_by_name();
+    model_refuses_a_setting_it_does_not_model_by_name();
     model_refuses_bad_pointers();
 }

@@ -39,6 +39,11 @@
 #define GOLDEN_CONFIG_LINE_COUNT 498
 #define GOLDEN_CONFIG_LOGS       "table-config"
 
+// What a later string resets and keeps, of all keys.
+#define GOLDEN_SETTER_LOG_COUNT  1
+#define GOLDEN_SETTER_LINE_COUNT 52
+#define GOLDEN_SETTER_LOGS       "rule-setter"
+
 // Expandable segments, alone and with every other key; settings that change while memory is in use.
 #define GOLDEN_EXPANDABLE_LOG_COUNT  34
 #define GOLDEN_EXPANDABLE_LINE_COUNT 43276

@@ -140,6 +140,7 @@ enum base_status golden_session_perform(struct golden_session *session, const ch
     before.callback = session->callback_count;
     session->details = request.details;
     const enum base_status status = golden__operation_run(&request);
+    session->is_fresh = false;
     session->details = NULL;
     fclose(request.outcome);
     fclose(request.details);
@@ -178,25 +179,37 @@ static enum base_status listen(struct golden_session *session) {
 // Where the first segment of the recordings lies.
 #define RECORDED_ADDRESS_FIRST ((uint64_t)1 << 44)
 
+// On an error nothing is open.
+static enum base_status open_subject(struct golden_session *session, const char *config) {
+    struct golden_options options = session->options;
+    options.config = config;
+    enum base_status status = session->subject->open(&options, &session->allocator);
+    if (status != BASE_OK) return status;
+    for (unsigned number = 0; number < GOLDEN_STREAM_COUNT; number++)
+        session->streams[number] = session->subject->stream(number);
+    status = listen(session);
+    if (status != BASE_OK) session->subject->close(session->allocator);
+    return status;
+}
+
+enum base_status golden__session_restart(struct golden_session *session, const char *config) {
+    session->subject->close(session->allocator);
+    return open_subject(session, config);
+}
+
 enum base_status golden_session_create(const struct golden_subject *subject,
                                        const struct golden_options *options,
                                        struct golden_session **session) {
     struct golden_session *created = calloc(1, sizeof *created);
     if (created == NULL) return base_status_set(BASE_HOST_MEMORY, "no memory for a session");
     created->subject = subject;
-    created->capacity = options->capacity_bytes;
-    created->no_caching = options->no_caching;
+    created->options = *options;
+    created->is_fresh = true;
     created->next_recorded_address = RECORDED_ADDRESS_FIRST;
-    enum base_status status = subject->open(options, &created->allocator);
+    const enum base_status status = open_subject(created, options->config);
+    created->options.config = NULL;
     if (status != BASE_OK) {
         free(created);
-        return status;
-    }
-    for (unsigned number = 0; number < GOLDEN_STREAM_COUNT; number++)
-        created->streams[number] = subject->stream(number);
-    status = listen(created);
-    if (status != BASE_OK) {
-        golden_session_destroy(created);
         return status;
     }
     *session = created;

@@ -22,6 +22,8 @@ struct golden_segment {
 
 struct golden_session {
     const struct golden_subject *subject;
+    struct golden_options options; // without its text
+    bool is_fresh;                 // before the first operation
     struct allocator *allocator;
     cudaStream_t streams[GOLDEN_STREAM_COUNT];
 
@@ -32,8 +34,7 @@ struct golden_session {
     size_t segment_count, segment_capacity;
     size_t range_count, range_bytes; // of addresses that expandable segments reserve now
     bool has_ranges; // there are, or were
-    bool no_caching; // each allocation is a segment
-    uint64_t capacity, next_address; // of the device; behind everything so far
+    uint64_t next_address; // of the device, behind everything so far
     bool is_scattered; // addresses do not ascend
     uint64_t next_recorded_address;
 
@@ -64,6 +65,9 @@ struct golden_request {
 };
 
 // session.c
+// Starts again, in a process that has CONFIG in its environment.
+enum base_status golden__session_restart(struct golden_session *session,
+                                         const char *config) BASE_MUST_USE;
 // A segment or range that the device gave.
 void golden__segment_add(struct golden_session *session, uint64_t address, size_t size);
 // Room for one more item; aborts without host memory.

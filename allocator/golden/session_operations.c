@@ -1,6 +1,7 @@
 // The operations of a decision log, one function each, and the table that names them.
 #include "allocator/golden/log.h"
 #include "allocator/golden/session_internal.h"
+#include "base/check.h"
 #include "base/size.h"
 
 #include <inttypes.h>
@@ -154,7 +155,7 @@ static enum base_status perform_scatter(struct golden_request *request) {
 static void queue_addresses(struct golden_session *session) {
     uint64_t addresses[ADDRESSES_QUEUED];
     if (!session->is_scattered && !session->has_ranges) return;
-    const uint64_t stride = base_round_up(2 * session->capacity, BASE_GIB);
+    const uint64_t stride = base_round_up(2 * session->options.capacity_bytes, BASE_GIB);
     for (size_t index = 0; index < ADDRESSES_QUEUED; index++)
         addresses[index] = session->is_scattered ? scattered_address(session->segment_count + index)
                                                  : session->next_address + index * stride;
@@ -167,7 +168,7 @@ static void print_block(struct golden_request *request, struct golden_held *held
                         size_t size) {
     struct golden_session *session = request->session;
     *held = (struct golden_held){.pointer = pointer, .held = true};
-    if (session->no_caching && pointer != NULL)
+    if (session->options.no_caching && pointer != NULL)
         golden__segment_add(session, (uintptr_t)pointer, size);
     golden__print_address(session, pointer, request->outcome);
     fprintf(request->outcome, " %zu", session->block_size);
@@ -387,12 +388,17 @@ static enum base_status unescape(const struct golden_request *request, const cha
     return BASE_OK;
 }
 
+// The process of the recordings made its allocator at the first operation but `set`: what was set
+// before is what it started with.
 static enum base_status perform_set(struct golden_request *request) {
-    const struct golden_session *session = request->session;
+    struct golden_session *session = request->session;
     char text[GOLDEN_CONFIG_LENGTH_MAX + 1];
-    const enum base_status status = unescape(request, request->rest, text);
+    enum base_status status = unescape(request, request->rest, text);
     if (status != BASE_OK) return status;
-    return print_status(request, session->subject->set_config(session->allocator, text));
+    status = session->subject->set_config(session->allocator, text);
+    if (status == BASE_OK && session->is_fresh)
+        BASE_CHECK_EQ(golden__session_restart(session, text), BASE_OK);
+    return print_status(request, status);
 }
 
 static enum base_status perform_get(struct golden_request *request) {

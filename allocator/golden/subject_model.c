@@ -13,9 +13,8 @@ static enum base_status model_open(const struct golden_options *options,
     return status;
 }
 
-static enum base_status model_all_settings(struct allocator *allocator,
-                                           struct golden_settings *settings) {
-    const struct model_settings *const modelled = model_settings(allocator);
+static void translate_settings(const struct model_settings *modelled,
+                               struct golden_settings *settings) {
     *settings = (struct golden_settings){.large = modelled->large_segment_size,
                                          .split = modelled->max_split_size,
                                          .rounding = modelled->max_non_split_rounding != 0
@@ -25,10 +24,15 @@ static enum base_status model_all_settings(struct allocator *allocator,
                                          .fraction = modelled->start_fraction,
                                          .unlock = modelled->releases_lock,
                                          .throws = modelled->throws,
+                                         .reuse = modelled->reuses,
                                          .expandable = modelled->expandable,
-                                         .threads = 1,
-                                         .round = SIZE_MAX,
-                                         .cached = SIZE_MAX};
+                                         .host_register = modelled->pinned.host_register,
+                                         .background = modelled->pinned.background,
+                                         .catches = modelled->pinned.catches,
+                                         .threads = modelled->pinned.threads,
+                                         .pinned_reserve = modelled->pinned.reserve_mib,
+                                         .round = modelled->pinned.max_round,
+                                         .cached = modelled->pinned.max_cached};
     static const char *const classes[3] = {"", "a", "b"};
     for (int index = 0; index < 3; index++)
         settings->reserve[index].bytes = model_reserve(modelled, classes[index], 80 * BASE_GIB,
@@ -36,16 +40,21 @@ static enum base_status model_all_settings(struct allocator *allocator,
     for (int entry = 0; entry < MODEL_DIVISION_COUNT; entry++)
         settings->divisions[entry] = modelled->divisions[entry];
     snprintf(settings->last, sizeof settings->last, "%s", modelled->last);
+}
+
+static enum base_status model_all_settings(struct allocator *allocator,
+                                           struct golden_settings *settings) {
+    translate_settings(model_settings(allocator), settings);
     return BASE_OK;
 }
 
-static enum base_status model_read_settings(const char *config,
-                                            const struct cca_warning_observer *warnings,
-                                            struct golden_settings *settings) {
-    (void)warnings;
-    (void)settings;
-    return base_status_set(BASE_UNSUPPORTED, "the model does not read \"%.80s\" as PyTorch does",
-                           config);
+static enum base_status model_fresh_settings(const char *config,
+                                             const struct cca_warning_observer *warnings,
+                                             struct golden_settings *settings) {
+    struct model_settings modelled;
+    const enum base_status status = model_read_settings(config, warnings, &modelled);
+    translate_settings(&modelled, settings);
+    return status;
 }
 
 static void model_observe_warnings(struct allocator *allocator,
@@ -159,7 +168,7 @@ const struct golden_subject golden_subject_model = {
     .close = allocator_destroy,
     .set_config = model_set_config,
     .settings = model_all_settings,
-    .read_settings = model_read_settings,
+    .read_settings = model_fresh_settings,
     .observe_warnings = model_observe_warnings,
     .set_fraction = model_set_fraction,
     .fraction = model_fraction,
