@@ -388,6 +388,11 @@ static enum base_status unescape(const struct golden_request *request, const cha
     return BASE_OK;
 }
 
+static bool is_valid(const struct golden_session *session, const char *config) {
+    struct golden_settings settings;
+    return session->subject->read_settings(config, NULL, &settings) == BASE_OK;
+}
+
 // The process of the recordings made its allocator at the first operation but `set`: what was set
 // before is what it started with.
 static enum base_status perform_set(struct golden_request *request) {
@@ -396,7 +401,7 @@ static enum base_status perform_set(struct golden_request *request) {
     enum base_status status = unescape(request, request->rest, text);
     if (status != BASE_OK) return status;
     status = session->subject->set_config(session->allocator, text);
-    if (status == BASE_OK && session->is_fresh)
+    if (status == BASE_OK && session->is_fresh && is_valid(session, text))
         BASE_CHECK_EQ(golden__session_restart(session, text), BASE_OK);
     return print_status(request, status);
 }
