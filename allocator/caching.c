@@ -6,13 +6,13 @@
 #include "allocator/device.h"
 #include "allocator/hit.h"
 #include "allocator/ladder.h"
-#include "allocator/out_of_memory.h"
 #include "allocator/pointer.h"
 #include "allocator/pool.h"
 #include "allocator/release.h"
 #include "allocator/reserve_class.h"
 #include "allocator/snapshot.h"
 #include "allocator/stream_use.h"
+#include "allocator/uncached.h"
 #include "allocator/warning.h"
 
 #include <stdlib.h>
@@ -271,13 +271,6 @@ static enum base_status caching_set_observer(struct allocator *allocator,
     return BASE_OK;
 }
 
-enum base_status cca_set_out_of_memory_observer(struct allocator *allocator,
-                                                const struct cca_out_of_memory_observer *observer) {
-    cca__of(allocator)->out_of_memory_observer =
-        observer != NULL ? *observer : (struct cca_out_of_memory_observer){0};
-    return BASE_OK;
-}
-
 void cca_set_warning_observer(struct allocator *allocator,
                               const struct cca_warning_observer *observer) {
     cca__of(allocator)->warnings = observer != NULL ? *observer : cca__warn_on_stderr;
@@ -386,6 +379,7 @@ static void destroy_metadata(struct cca *cca) {
     cca__page_table_deinit(&cca->page_table);
     cca__lock_deinit(&cca->settings_lock);
     cca__lock_deinit(&cca->reserve_lock);
+    cca__lock_deinit(&cca->callbacks_lock);
     cca__reserve_classes_deinit(cca);
     cca__arena_deinit(&cca->streams);
     cca__config_deinit(&cca->config);
@@ -398,6 +392,7 @@ static void caching_destroy(struct allocator *allocator) {
         struct cca__device *const device = atomic_load(&cca->devices[ordinal]);
         if (device != NULL) cca__device_destroy(device);
     }
+    allocator_destroy(cca->uncached);
     destroy_metadata(cca);
 }
 
@@ -408,6 +403,22 @@ static const struct allocator_operations caching_operations = {
     .record_stream = caching_record_stream,
     .empty_cache = caching_empty_cache,
     .base_allocation = caching_base_allocation,
+    .largest_block = caching_largest_block,
+    .stats = caching_stats,
+    .reset_peak_stats = caching_reset_peak_stats,
+    .reset_accumulated_stats = caching_reset_accumulated_stats,
+    .snapshot = caching_snapshot,
+    .set_observer = caching_set_observer,
+    .destroy = caching_destroy,
+};
+
+static const struct allocator_operations uncached_operations = {
+    .name = "uncached",
+    .malloc = cca__uncached_malloc,
+    .free = cca__uncached_free,
+    .record_stream = cca__uncached_record_stream,
+    .empty_cache = caching_empty_cache,
+    .base_allocation = cca__uncached_base_allocation,
     .largest_block = caching_largest_block,
     .stats = caching_stats,
     .reset_peak_stats = caching_reset_peak_stats,
@@ -453,15 +464,18 @@ enum base_status cca_allocator_create(const struct cca_options *options,
         free(cca);
         return status;
     }
-    cca->interface.operations = &caching_operations;
     cca->refuse_interior_pointers = options->refuse_interior_pointers;
+    cca->interface.operations = options->no_caching ? &uncached_operations : &caching_operations;
+    cca->clock = options->clock;
     cca->fraction = options->fraction_set ? options->fraction : config->per_process_memory_fraction;
     cca->fraction_set = options->fraction_set || cca->fraction < 1.0;
     cca->max_split_size_at_creation =
         config->sizes.max_split_size == CCA_UNLIMITED ? -1 : (int64_t)config->sizes.max_split_size;
     cca__lock_init(&cca->settings_lock);
     cca__lock_init(&cca->reserve_lock);
+    cca__lock_init(&cca->callbacks_lock);
     status = init_metadata(cca);
+    if (status == BASE_OK && options->no_caching) status = cca__uncached_init(cca);
     if (status != BASE_OK) {
         destroy_metadata(cca);
         return status;

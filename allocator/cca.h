@@ -14,12 +14,18 @@
 #ifndef TIDEMARK_ALLOCATOR_CCA_H
 #define TIDEMARK_ALLOCATOR_CCA_H
 
-#include "allocator/allocator.h"
+#include "allocator/shortage.h"
 
 // Told what PyTorch warns of and goes on: one line without its end. It may be called with locks of
 // the allocator held and must not call the allocator.
 struct cca_warning_observer {
     void (*warning)(void *context, const char *text);
+    void *context;
+};
+
+// The time, for what happens at most so often.
+struct cca_clock {
+    uint64_t (*now_ns)(void *context);
     void *context;
 };
 
@@ -31,13 +37,24 @@ struct cca_options {
     // no limit.
     double fraction;
     bool fraction_set;
+    // PYTORCH_NO_CUDA_MEMORY_CACHING: every request is a cudaMalloc, every free a cudaFree; as in
+    // PyTorch, statistics, observer and snapshot know nothing of them, and running out of memory is
+    // a plain BASE_CUDA. allocator/direct.h is the same with statistics.
+    bool no_caching;
     // Without a function: warnings are lines on stderr.
     struct cca_warning_observer warnings;
     // allocator_record_stream takes any address inside a block, as a view of a tensor has one, and
     // means the block. With this it takes, as all other calls do, only what allocator_malloc
     // returned, and refuses the rest: BASE_INVALID_POINTER.
     bool refuse_interior_pointers;
+    // Without a function: CLOCK_MONOTONIC.
+    struct cca_clock clock;
 };
+
+// What PyTorch takes from the environment: the settings (cca_settings_environment), and
+// PYTORCH_NO_CUDA_MEMORY_CACHING, which is on with "1" and off with "0"; any other value is ignored
+// with a warning. Sets `config` (it points into the environment) and `no_caching`, and nothing else.
+void cca_options_from_environment(struct cca_options *options);
 
 // BASE_INVALID_CONFIG says which key or value is wrong and what would be right; BASE_UNSUPPORTED
 // names a key of PyTorch's whose behaviour this build does not have (never silently ignored).
@@ -64,36 +81,17 @@ enum base_status cca_memory_fraction(struct allocator *allocator, int device,
 enum base_status cca_round_size(struct allocator *allocator, size_t size, size_t *rounded,
                                 size_t *segment) BASE_MUST_USE;
 
-// The numbers behind an out-of-memory error, bytes; the sentence in base_status_message() prints
-// them PyTorch's way.
-struct cca_out_of_memory {
-    int device;
-    size_t tried;        // size of the segment asked for, not of the request
-    size_t total, free;  // of the device
-    bool limited;        // a fraction is set
-    size_t allowed;      // then: the bytes it allows
-    size_t allocated;    // by the program, free blocks of private pools included
-    size_t private_free; // in private pools
-    size_t unallocated;  // reserved - allocated - private
-    bool expandable;     // expandable segments are on
-    // The address space that was configured for an expandable segment of the request's stream, if
-    // the request is larger; else 0
-    size_t exceeded_reserve;
-    size_t rounded; // the request, rounded
-};
-
-// Called once for each request that fails for want of memory, without locks held.
-struct cca_out_of_memory_observer {
-    void (*event)(void *context, const struct cca_out_of_memory *numbers);
-    void *context;
-};
-enum base_status
-cca_set_out_of_memory_observer(struct allocator *allocator,
-                               const struct cca_out_of_memory_observer *observer) BASE_MUST_USE;
-
 // Before other threads use the allocator. NULL: lines on stderr again.
 void cca_set_warning_observer(struct allocator *allocator,
                               const struct cca_warning_observer *observer);
+
+// Serves a request at ADDRESS: a free block of STREAM must hold all of it there. Used to put memory
+// back where it was. Nothing is taken from the device: BASE_INVALID_VALUE if there is no such block,
+// or if ADDRESS is no multiple of 512. As in PyTorch, what lies before ADDRESS in the free block is
+// handed out and freed again on the way, which events and accumulated statistics show. Cost: a walk
+// over the stream's free blocks.
+enum base_status cca_malloc_at(struct allocator *allocator, int device, size_t size,
+                               cudaStream_t stream, void *address, void **pointer) BASE_MUST_USE;
 
 // Expandable segments. A *class* is a name that streams share, for which
 // expandable_segments_reserve_by_class may say how much address space their segments reserve. NULL

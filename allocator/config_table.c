@@ -89,13 +89,14 @@ const struct cca__config_key cca__config_keys[] = {
     {.name = "throw_on_cudamalloc_oom",
      .pass = CCA__PASS_CUDA,
      .group = CCA__GROUP_LIMITS,
-     .effect = CCA__UNBUILT,
      .since = 12,
      .about = true,
      .value = "True or False",
      .standard = "False",
-     .does = "Refuses a new segment beyond `per_process_memory_fraction` of the device at once, "
-             "without releasing cached memory.",
+     .does = "Refuses a request at once that would take the allocator beyond "
+             "`per_process_memory_fraction` of the device, without asking the device and without "
+             "releasing cached memory. Says so in words of its own, and warns at most once a "
+             "minute.",
      .parse = cca__parse_throw},
     // Expandable segments.
     {.name = "expandable_segments",

@@ -28,7 +28,7 @@ static enum base_status apply(struct cca__config *config, const char *text) {
 static void a_setting_that_is_not_built_is_named(void) {
     static const char *const rows[][2] = {
         {"expandable_segments:True", NULL},
-        {"max_split_size_mb:64,throw_on_cudamalloc_oom:True", "throw_on_cudamalloc_oom:True"},
+        {"max_split_size_mb:64,throw_on_cudamalloc_oom:True", NULL},
         {"expandable_segments:True,expandable_segments:False", NULL},
         {"x_retry_search:True", "x_retry_search:True"},
         {"x_wait:enough", "x_wait:enough"},

@@ -11,7 +11,8 @@
 //     2. growth_lock      device: segments taken and returned, out of memory, snapshots
 //     3. events_lock      device: the queues of events, the pool of events
 //     4. stream.lock      both pools of one stream; several of one device in order of creation
-//     5. leaves           arenas, page table, tally_lock, reserve_lock: nothing is taken under them
+//     5. leaves           arenas, page table, tally_lock, reserve_lock, callbacks_lock: nothing is
+//                        taken under them
 // A cache hit takes its stream's lock, and the events lock first if some block of the device
 // waits for events. No device call is made under a stream's lock; under the events lock only
 // queries and records of events.
@@ -121,6 +122,7 @@ struct cca__device {
     uint64_t peers; // bit D: device D may use this one's expandable segments
     struct cca__driver *driver; // the driver's calls, NULL before the first
     int64_t num_alloc_retries, num_ooms, num_sync_all_streams, num_device_alloc, num_device_free;
+    int64_t num_oom_rejections;
 
     // Searches in the large pool while gc may run, over all streams: the clock of garbage
     // collection.
@@ -163,7 +165,17 @@ struct cca {
     bool refuse_interior_pointers;      // never changes
     int64_t max_split_size_at_creation; // as statistics show it
     struct cca_out_of_memory_observer out_of_memory_observer;
-    struct cca_warning_observer warnings; // set while no other thread is in the allocator
+    // Set while no other thread is in the allocator.
+    struct cca_warning_observer warnings;
+    struct cca_rejection_observer rejection_observer;
+    struct cca_process_source process_source;
+    struct cca_clock clock;
+    struct allocator *uncached; // serves the requests if there is no cache; else NULL
+
+    struct cca__lock callbacks_lock; // a leaf: guards the free-memory callbacks
+    struct cca_free_memory_callback callbacks[CCA_FREE_MEMORY_CALLBACKS_MAX];
+    _Atomic size_t callback_count;       // may be read without the lock to skip an empty list
+    _Atomic uint64_t rejection_warned_ns; // when a rejection was warned of last; 0: never
 
     struct cca__lock reserve_lock; // a leaf
     struct cca__reserve_class_memory *reserve_classes; // guarded by reserve_lock

@@ -19,26 +19,30 @@ static bool is_key(const char *text, size_t length, const char *key) {
     return length == strlen(key) && strncmp(text, key, length) == 0;
 }
 
+// FOLLOWS is what stands behind the name of an allocator that has no settings in the text.
+static enum base_status refuse_settings(const char *whole, const char *follows, const char *why) {
+    return base_status_set(BASE_INVALID_CONFIG, "'%s': %s, but '%s' follows", whole, why, follows);
+}
+
 enum base_status allocator_create(const char *text, double fraction, struct allocator **allocator) {
     const char *const whole = text != NULL ? text : "";
-    const char *config = after(whole, "x_allocator:direct");
-    if (config != NULL) {
-        if (config[0] != '\0')
-            return base_status_set(BASE_INVALID_CONFIG,
-                                   "'%s': the direct allocator has no settings, but '%s' follows",
-                                   whole, config);
-        return direct_allocator_create(allocator);
-    }
-    config = after(whole, "x_allocator:caching");
-    const size_t key_length = strcspn(whole, ":, ");
-    if (config == NULL && is_key(whole, key_length, "x_allocator"))
-        return base_status_set(BASE_INVALID_CONFIG, "'%s': x_allocator is caching or direct",
-                               whole);
-    return cca_allocator_create(
-        &(struct cca_options){
-            .config = config != NULL ? config : whole,
-            .fraction = fraction,
-            .fraction_set = fraction >= 0.0 && fraction < 1.0,
-        },
-        allocator);
+    const char *const direct = after(whole, "x_allocator:direct");
+    if (direct != NULL && direct[0] != '\0')
+        return refuse_settings(whole, direct, "the direct allocator has no settings");
+    if (direct != NULL) return direct_allocator_create(allocator);
+
+    struct cca_options options = {
+        .config = whole, .fraction = fraction, .fraction_set = fraction >= 0.0 && fraction < 1.0};
+    const char *const environment = after(whole, "x_allocator:environment");
+    const char *const caching = after(whole, "x_allocator:caching");
+    if (environment != NULL && environment[0] != '\0')
+        return refuse_settings(whole, environment, "the environment has all settings");
+    if (environment != NULL)
+        cca_options_from_environment(&options);
+    else if (caching != NULL)
+        options.config = caching;
+    else if (is_key(whole, strcspn(whole, ":, "), "x_allocator"))
+        return base_status_set(BASE_INVALID_CONFIG,
+                               "'%s': x_allocator is caching, direct or environment", whole);
+    return cca_allocator_create(&options, allocator);
 }

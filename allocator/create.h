@@ -2,6 +2,9 @@
 //
 //     "max_split_size_mb:128"   the caching allocator with that configuration ("": its defaults)
 //     "x_allocator:direct"      cudaMalloc and cudaFree
+//     "x_allocator:environment" the caching allocator as PyTorch's variables have it:
+//                               PYTORCH_CUDA_ALLOC_CONF and its kin (the first that is set), and
+//                               PYTORCH_NO_CUDA_MEMORY_CACHING
 //
 // `x_allocator:caching` may stand first too; the rest of the text is that allocator's own
 // configuration.

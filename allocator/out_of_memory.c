@@ -1,12 +1,12 @@
-// See out_of_memory.h. The sentence is PyTorch's, since people and tools search for it. Its parts
-// on what processes hold need a list of processes that the CUDA runtime does not have; PyTorch
-// leaves them out too where it finds none.
+// See out_of_memory.h. The sentence is PyTorch's, since people and tools search for it. What only
+// informs may fail: then the sentence has a part less, and the failure itself is told all the same.
 #include "allocator/out_of_memory.h"
 
 #include "allocator/device.h"
+#include "allocator/processes.h"
 
 #include <stdio.h>
-#include <string.h>
+#include <unistd.h>
 
 char *cca__size_text(size_t bytes, char buffer[CCA__SIZE_TEXT]) {
     const double kib = 1024.0;
@@ -25,25 +25,25 @@ char *cca__size_text(size_t bytes, char buffer[CCA__SIZE_TEXT]) {
 // failure itself.
 static void ask_device(struct cca__device *device, struct cca_out_of_memory *numbers) {
     struct cca__device_scope scope;
-    numbers->free = 0;
     numbers->total = device->total_bytes;
     if (cca__device_scope_begin(&scope, device->ordinal) != BASE_OK) return;
     size_t free_bytes, total_bytes;
     if (cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess) {
         numbers->free = free_bytes;
         numbers->total = total_bytes;
+        numbers->free_known = true;
     } else {
         (void)cudaGetLastError();
     }
     cca__device_scope_end(&scope);
 }
 
-void cca__out_of_memory_locked(struct cca__stream *stream, size_t rounded, size_t segment_size,
-                               size_t exceeded_reserve, struct cca_out_of_memory *numbers) {
+void cca__out_of_memory_locked(struct cca__stream *stream, size_t rounded, size_t exceeded_reserve,
+                               struct cca_out_of_memory *numbers) {
     struct cca__device *const device = stream->device;
     *numbers = (struct cca_out_of_memory){
         .device = device->ordinal,
-        .tried = segment_size,
+        .tried = cca__segment_size(&device->owner->config.sizes, rounded),
         .limited = device->limited,
         .allowed = device->allowed_bytes,
         .expandable = device->owner->config.expandable_segments && !device->cannot_expand,
@@ -96,13 +96,30 @@ static const char *advice_text(const struct cca_out_of_memory *numbers, char tex
     return text;
 }
 
-enum base_status cca__out_of_memory_tell(struct cca *cca, const struct cca_out_of_memory *numbers) {
-    if (cca->out_of_memory_observer.event != NULL)
-        cca->out_of_memory_observer.event(cca->out_of_memory_observer.context, numbers);
-    char tried[CCA__SIZE_TEXT], total[CCA__SIZE_TEXT], free_text[CCA__SIZE_TEXT],
-        allocated[CCA__SIZE_TEXT];
-    char private_free[CCA__SIZE_TEXT], unallocated[CCA__SIZE_TEXT], allowed[CCA__SIZE_TEXT];
-    char allowed_part[CCA__SIZE_TEXT + 16] = "", private_part[CCA__SIZE_TEXT + 64] = "";
+// "Including non-PyTorch memory, this process has 1.00 GiB memory in use. ", "Process 7 has ...".
+#define PROCESSES_BYTES (CCA_PROCESSES_MAX * (CCA__SIZE_TEXT + 64))
+static const char *processes_text(const struct cca_out_of_memory *numbers,
+                                  char text[PROCESSES_BYTES]) {
+    size_t length = 0;
+    text[0] = '\0';
+    for (size_t index = 0; index < numbers->process_count; ++index) {
+        const struct cca_process *const process = &numbers->processes[index];
+        char used[CCA__SIZE_TEXT], who[64] = "Including non-PyTorch memory, this process";
+        if (process->number != getpid())
+            snprintf(who, sizeof who, "Process %lld", (long long)process->number);
+        length +=
+            (size_t)snprintf(text + length, PROCESSES_BYTES - length, "%s has %s memory in use. ",
+                             who, cca__size_text(process->used_bytes, used));
+    }
+    return text;
+}
+
+static enum base_status set_sentence(const struct cca_out_of_memory *numbers) {
+    char tried[CCA__SIZE_TEXT], total[CCA__SIZE_TEXT], free_text[CCA__SIZE_TEXT] = "unknown";
+    char allocated[CCA__SIZE_TEXT], private_free[CCA__SIZE_TEXT], unallocated[CCA__SIZE_TEXT];
+    char allowed[CCA__SIZE_TEXT], allowed_part[CCA__SIZE_TEXT + 16] = "";
+    char private_part[CCA__SIZE_TEXT + 64] = "", processes[PROCESSES_BYTES], advice[ADVICE_BYTES];
+    if (numbers->free_known) cca__size_text(numbers->free, free_text);
     if (numbers->limited)
         snprintf(allowed_part, sizeof allowed_part, "%s allowed; ",
                  cca__size_text(numbers->allowed, allowed));
@@ -110,16 +127,27 @@ enum base_status cca__out_of_memory_tell(struct cca *cca, const struct cca_out_o
         snprintf(private_part, sizeof private_part,
                  "with %s allocated in private pools (e.g., CUDA Graphs), ",
                  cca__size_text(numbers->private_free, private_free));
-    char advice[ADVICE_BYTES];
-    return base_status_set(BASE_OUT_OF_MEMORY,
-                           "CUDA out of memory. Tried to allocate %s. GPU %d has a total capacity "
-                           "of %s of which %s is free. %sOf the allocated "
-                           "memory %s is allocated by PyTorch, %sand %s is reserved by PyTorch but "
-                           "unallocated. %s",
-                           cca__size_text(numbers->tried, tried), numbers->device,
-                           cca__size_text(numbers->total, total),
-                           cca__size_text(numbers->free, free_text), allowed_part,
-                           cca__size_text(numbers->allocated, allocated), private_part,
-                           cca__size_text(numbers->unallocated, unallocated),
-                           advice_text(numbers, advice));
+    return base_status_set(
+        BASE_OUT_OF_MEMORY,
+        "CUDA out of memory. Tried to allocate %s. GPU %d has a total capacity of %s of which %s "
+        "is free. %s%sOf the allocated memory %s is allocated by PyTorch, %sand %s is reserved by "
+        "PyTorch but unallocated. %s",
+        cca__size_text(numbers->tried, tried), numbers->device,
+        cca__size_text(numbers->total, total), free_text, processes_text(numbers, processes),
+        allowed_part, cca__size_text(numbers->allocated, allocated), private_part,
+        cca__size_text(numbers->unallocated, unallocated), advice_text(numbers, advice));
+}
+
+enum base_status cca__out_of_memory_tell(struct cca *cca, struct cca_out_of_memory *numbers) {
+    cca__list_processes(cca, numbers);
+    if (cca->out_of_memory_observer.event != NULL)
+        cca->out_of_memory_observer.event(cca->out_of_memory_observer.context, numbers);
+    return set_sentence(numbers);
+}
+
+enum base_status cca_set_out_of_memory_observer(struct allocator *allocator,
+                                                const struct cca_out_of_memory_observer *observer) {
+    cca__of(allocator)->out_of_memory_observer =
+        observer != NULL ? *observer : (struct cca_out_of_memory_observer){0};
+    return BASE_OK;
 }

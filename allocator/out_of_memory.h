@@ -8,13 +8,13 @@
 #define CCA__SIZE_TEXT 48
 char *cca__size_text(size_t bytes, char buffer[CCA__SIZE_TEXT]);
 
-// Counts the failure and gathers the numbers for a request of ROUNDED bytes that needed a segment
-// of SEGMENT_SIZE. growth_lock held.
-void cca__out_of_memory_locked(struct cca__stream *stream, size_t rounded, size_t segment_size,
-                               size_t exceeded_reserve, struct cca_out_of_memory *numbers);
+// Counts the failure of a request of ROUNDED bytes and gathers its numbers, but for the processes.
+// growth_lock held.
+void cca__out_of_memory_locked(struct cca__stream *stream, size_t rounded, size_t exceeded_reserve,
+                               struct cca_out_of_memory *numbers);
 
-// Tells the observer of failures and sets the thread's sentence; returns BASE_OUT_OF_MEMORY. No
-// lock held.
-enum base_status cca__out_of_memory_tell(struct cca *cca, const struct cca_out_of_memory *numbers);
+// Asks who holds the memory, tells the observer of failures and sets the thread's sentence; returns
+// BASE_OUT_OF_MEMORY. No lock held.
+enum base_status cca__out_of_memory_tell(struct cca *cca, struct cca_out_of_memory *numbers);
 
 #endif

@@ -37,6 +37,15 @@ static bool is_refused(const struct cca *cca, const struct cca__block *block, si
     return cca__oversize_refused(&cca->config.sizes, block->size, rounded);
 }
 
+enum base_status cca__pool_hand_out_locked(struct cca *cca, struct cca__pool *pool, uint32_t number,
+                                           size_t rounded, size_t requested, bool *over_limit) {
+    if (cca__block_is_expandable(cca__block_at(cca, number)))
+        return cca__expandable_hand_out_locked(cca, pool, number, rounded, requested, true,
+                                               over_limit);
+    return cca__hit_hand_out(cca, pool, number, rounded, requested, true,
+                             cca__pool_expands(cca, pool), over_limit);
+}
+
 enum base_status cca__pool_serve_special_locked(struct cca *cca, struct cca__pool *pool,
                                                 size_t rounded, size_t requested, void **pointer,
                                                 bool *over_limit) {
@@ -47,11 +56,7 @@ enum base_status cca__pool_serve_special_locked(struct cca *cca, struct cca__poo
         return BASE_OK;
     }
     *pointer = (void *)(uintptr_t)block->address;
-    if (cca__block_is_expandable(block))
-        return cca__expandable_hand_out_locked(cca, pool, number, rounded, requested, true,
-                                               over_limit);
-    return cca__hit_hand_out(cca, pool, number, rounded, requested, true,
-                             cca__pool_expands(cca, pool), over_limit);
+    return cca__pool_hand_out_locked(cca, pool, number, rounded, requested, over_limit);
 }
 
 enum base_status cca__pool_hand_out_new_locked(struct cca *cca, struct cca__pool *pool,

@@ -27,7 +27,12 @@ enum base_status cca__pool_serve_special_locked(struct cca *cca, struct cca__poo
                                                 size_t rounded, size_t requested, void **pointer,
                                                 bool *over_limit) BASE_MUST_USE;
 
-// Hands out the front of a free block that is not in the free index: a new segment's.
+// Hands out the front of a free block: the rest stays free, if it is large enough to be a block.
+enum base_status cca__pool_hand_out_locked(struct cca *cca, struct cca__pool *pool, uint32_t number,
+                                           size_t rounded, size_t requested,
+                                           bool *over_limit) BASE_MUST_USE;
+
+// The same for one that is not in the free index: a new segment's.
 enum base_status cca__pool_hand_out_new_locked(struct cca *cca, struct cca__pool *pool,
                                                uint32_t number, size_t rounded, size_t requested,
                                                bool *over_limit) BASE_MUST_USE;

@@ -2,6 +2,7 @@
 #include "allocator/settings.h"
 
 #include "allocator/core.h"
+#include "allocator/warning.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -92,4 +93,15 @@ const char *cca_settings_environment(const char **name) {
     }
     if (name != NULL) *name = NULL;
     return NULL;
+}
+
+void cca_options_from_environment(struct cca_options *options) {
+    static const char name[] = "PYTORCH_NO_CUDA_MEMORY_CACHING";
+    options->config = cca_settings_environment(NULL);
+    const char *const value = getenv(name);
+    options->no_caching = value != NULL && strcmp(value, "1") == 0;
+    if (value == NULL || strcmp(value, "0") == 0 || strcmp(value, "1") == 0) return;
+    cca__warn(options->warnings.warning != NULL ? &options->warnings : &cca__warn_on_stderr,
+              "Ignoring invalid value for boolean flag %s: %s; valid values are 0 or 1.", name,
+              value);
 }

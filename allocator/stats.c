@@ -218,6 +218,7 @@ void cca__stats_read_locked(struct cca__device *device, struct allocator_stats *
     stats->num_sync_all_streams = device->num_sync_all_streams;
     stats->num_device_alloc = device->num_device_alloc;
     stats->num_device_free = device->num_device_free;
+    stats->num_oom_rejections = device->num_oom_rejections;
     stats->max_split_size = device->owner->max_split_size_at_creation;
 }
 
@@ -263,5 +264,5 @@ void cca__stats_reset_accumulated_locked(struct cca__device *device) {
     forget_accumulated(&device->oversize_allocations);
     cca__lock_release(&device->tally_lock);
     device->num_alloc_retries = device->num_ooms = device->num_sync_all_streams = 0;
-    device->num_device_alloc = device->num_device_free = 0;
+    device->num_device_alloc = device->num_device_free = device->num_oom_rejections = 0;
 }

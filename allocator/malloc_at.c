@@ -1,0 +1,99 @@
+// cca_malloc_at: a request served at a wanted address.
+//
+// PyTorch's way, which its events and statistics show: the part of the free block before the
+// address is handed out, then the request out of the rest, then that part is freed again.
+#include "allocator/device.h"
+#include "allocator/expandable_blocks.h"
+#include "allocator/pool.h"
+#include "allocator/stream_use.h"
+
+// The free block that holds SIZE bytes at ADDRESS, 0 for none.
+static uint32_t find_locked(const struct cca *cca, struct cca__pool *pool, uint64_t address,
+                            size_t size) {
+    for (uint32_t number = 0;
+         (number = cca__free_index_next(&pool->index, cca->blocks, number)) != 0;) {
+        const struct cca__block *const block = cca__block_at(cca, number);
+        if (address >= block->address && address - block->address < block->size)
+            return block->size - (address - block->address) >= size ? number : 0;
+    }
+    return 0;
+}
+
+// Whether the first SIZE bytes can be cut off a free block.
+static bool can_cut(const struct cca *cca, const struct cca__pool *pool,
+                    const struct cca__block *block, size_t size) {
+    const bool finely =
+        pool->is_small || cca__block_is_expandable(block) || cca__pool_expands(cca, pool);
+    return cca__should_split(&cca->config.sizes, finely, block->size, size);
+}
+
+// The part before the address was handed out and is free again. It and the request may begin in one
+// window of the page table, which then names the request's block: an entry of its own is made when
+// it is next handed out.
+static void free_front_locked(struct cca *cca, struct cca__pool *pool, uint32_t front,
+                              bool *over_limit) {
+    struct cca__block *const block = cca__block_at(cca, front);
+    if (cca->watched) cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
+    if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(pool->device, -1);
+    cca__pool_free_locked(cca, pool, front, over_limit);
+    if (!pool->is_small) block->flags &= (uint8_t)~CCA__BLOCK_IN_TABLE;
+}
+
+static enum base_status serve_at_locked(struct cca__pool *pool, uint64_t address, size_t rounded,
+                                        size_t requested, bool *served, bool *over_limit) {
+    struct cca *const cca = pool->device->owner;
+    uint32_t number = find_locked(cca, pool, address, rounded), front = 0;
+    *served = false;
+    if (number == 0) return BASE_OK;
+    const size_t before = (size_t)(address - cca__block_at(cca, number)->address);
+    enum base_status status = BASE_OK;
+    if (before > 0) {
+        if (!can_cut(cca, pool, cca__block_at(cca, number), before)) return BASE_OK;
+        front = number;
+        status = cca__pool_hand_out_locked(cca, pool, front, before, before, over_limit);
+        if (status != BASE_OK) return status;
+        number = cca__block_at(cca, front)->next;
+    }
+    status = cca__pool_hand_out_locked(cca, pool, number, rounded, requested, over_limit);
+    *served = status == BASE_OK;
+    if (front != 0) free_front_locked(cca, pool, front, over_limit);
+    return status;
+}
+
+enum base_status cca_malloc_at(struct allocator *allocator, int ordinal, size_t size,
+                               cudaStream_t handle, void *wanted, void **pointer) {
+    struct cca *const cca = cca__of(allocator);
+    if (size == 0) {
+        *pointer = NULL;
+        return BASE_OK;
+    }
+    if ((uintptr_t)wanted % CCA_MIN_BLOCK != 0)
+        return base_status_set(
+            BASE_INVALID_VALUE,
+            "mallocWithAddress: addr must be aligned to kMinBlockSize (512 bytes), got %p", wanted);
+    struct cca__device *device;
+    struct cca__stream *stream;
+    enum base_status status = cca__device_get(cca, ordinal, &device);
+    if (status == BASE_OK) status = cca__stream_get(device, handle, &stream);
+    if (status == BASE_OK &&
+        atomic_load_explicit(&device->pending_events, memory_order_relaxed) != 0)
+        status = cca__poll_pending(device);
+    if (status != BASE_OK) return status;
+
+    bool over_limit = false, served = false;
+    cca__lock_take(&stream->lock);
+    if (size < CCA_REQUEST_LIMIT) {
+        const size_t rounded = cca__round_size(&cca->config.sizes, size);
+        struct cca__pool *const pool =
+            &stream->pools[rounded <= CCA_SMALL_LIMIT ? CCA__POOL_SMALL : CCA__POOL_LARGE];
+        status = serve_at_locked(pool, (uintptr_t)wanted, rounded, size, &served, &over_limit);
+    }
+    cca__lock_release(&stream->lock);
+    if (over_limit) cca__stats_meet(stream);
+    if (status != BASE_OK) return status;
+    if (!served)
+        return base_status_set(BASE_INVALID_VALUE,
+                               "Could not allocate CUDA storage at exact address %p", wanted);
+    *pointer = wanted;
+    return BASE_OK;
+}
