@@ -27,36 +27,69 @@ static bool can_cut(const struct cca *cca, const struct cca__pool *pool,
     return cca__should_split(&cca->config.sizes, finely, block->size, size);
 }
 
-// The part before the address was handed out and is free again. It and the request may begin in one
-// window of the page table, which then names the request's block: an entry of its own is made when
-// it is next handed out.
-static void free_front_locked(struct cca *cca, struct cca__pool *pool, uint32_t front,
-                              bool *over_limit) {
-    struct cca__block *const block = cca__block_at(cca, front);
-    if (cca->watched) cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
-    if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(pool->device, -1);
-    cca__pool_free_locked(cca, pool, front, over_limit);
-    if (!pool->is_small) block->flags &= (uint8_t)~CCA__BLOCK_IN_TABLE;
-}
+struct found {
+    bool served;
+    uint32_t front; // the part before the address, handed out; 0: there is none
+    uint64_t front_address;
+};
 
 static enum base_status serve_at_locked(struct cca__pool *pool, uint64_t address, size_t rounded,
-                                        size_t requested, bool *served, bool *over_limit) {
+                                        size_t requested, struct found *found, bool *over_limit) {
     struct cca *const cca = pool->device->owner;
-    uint32_t number = find_locked(cca, pool, address, rounded), front = 0;
-    *served = false;
+    uint32_t number = find_locked(cca, pool, address, rounded);
     if (number == 0) return BASE_OK;
     const size_t before = (size_t)(address - cca__block_at(cca, number)->address);
-    enum base_status status = BASE_OK;
     if (before > 0) {
         if (!can_cut(cca, pool, cca__block_at(cca, number), before)) return BASE_OK;
-        front = number;
-        status = cca__pool_hand_out_locked(cca, pool, front, before, before, over_limit);
+        const enum base_status status =
+            cca__pool_hand_out_locked(cca, pool, number, before, before, over_limit);
         if (status != BASE_OK) return status;
-        number = cca__block_at(cca, front)->next;
+        found->front = number;
+        found->front_address = address - before;
+        number = cca__block_at(cca, number)->next;
     }
-    status = cca__pool_hand_out_locked(cca, pool, number, rounded, requested, over_limit);
-    *served = status == BASE_OK;
-    if (front != 0) free_front_locked(cca, pool, front, over_limit);
+    const enum base_status status =
+        cca__pool_hand_out_locked(cca, pool, number, rounded, requested, over_limit);
+    found->served = status == BASE_OK;
+    return status;
+}
+
+// It and the request may begin in one window of the page table, which then names the request's
+// block: the front gets an entry of its own when it is next handed out.
+static void free_front(struct cca__pool *pool, uint32_t front, uint64_t address, bool *over_limit) {
+    struct cca *const cca = pool->device->owner;
+    struct cca__block *const block = cca__block_at(cca, front);
+    cca__lock_take(&pool->stream->lock);
+    // Another thread that freed a stale pointer may have been faster.
+    if (block->state != CCA__BLOCK_ALLOCATED || block->address != address) {
+        cca__lock_release(&pool->stream->lock);
+        return;
+    }
+    if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(pool->device, -1);
+    if (cca->watched) cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
+    cca__pool_free_locked(cca, pool, front, over_limit);
+    if (!pool->is_small) block->flags &= (uint8_t)~CCA__BLOCK_IN_TABLE;
+    cca__lock_release(&pool->stream->lock);
+}
+
+static enum base_status serve_at(struct cca__stream *stream, uint64_t address, size_t size,
+                                 bool *served) {
+    const struct cca *const cca = stream->device->owner;
+    struct found found = {0};
+    bool over_limit = false;
+    cca__lock_take(&stream->lock);
+    const size_t rounded = cca__round_size(&cca->config.sizes, size);
+    struct cca__pool *const pool =
+        &stream->pools[rounded <= CCA_SMALL_LIMIT ? CCA__POOL_SMALL : CCA__POOL_LARGE];
+    const enum base_status status =
+        serve_at_locked(pool, address, rounded, size, &found, &over_limit);
+    cca__lock_release(&stream->lock);
+    // While both are handed out: that is a peak.
+    if (over_limit) cca__stats_meet(stream);
+    over_limit = false;
+    if (found.front != 0) free_front(pool, found.front, found.front_address, &over_limit);
+    if (over_limit) cca__stats_meet(stream);
+    *served = found.served;
     return status;
 }
 
@@ -73,23 +106,14 @@ enum base_status cca_malloc_at(struct allocator *allocator, int ordinal, size_t 
             "mallocWithAddress: addr must be aligned to kMinBlockSize (512 bytes), got %p", wanted);
     struct cca__device *device;
     struct cca__stream *stream;
+    bool served = false;
     enum base_status status = cca__device_get(cca, ordinal, &device);
     if (status == BASE_OK) status = cca__stream_get(device, handle, &stream);
     if (status == BASE_OK &&
         atomic_load_explicit(&device->pending_events, memory_order_relaxed) != 0)
         status = cca__poll_pending(device);
-    if (status != BASE_OK) return status;
-
-    bool over_limit = false, served = false;
-    cca__lock_take(&stream->lock);
-    if (size < CCA_REQUEST_LIMIT) {
-        const size_t rounded = cca__round_size(&cca->config.sizes, size);
-        struct cca__pool *const pool =
-            &stream->pools[rounded <= CCA_SMALL_LIMIT ? CCA__POOL_SMALL : CCA__POOL_LARGE];
-        status = serve_at_locked(pool, (uintptr_t)wanted, rounded, size, &served, &over_limit);
-    }
-    cca__lock_release(&stream->lock);
-    if (over_limit) cca__stats_meet(stream);
+    if (status == BASE_OK && size < CCA_REQUEST_LIMIT)
+        status = serve_at(stream, (uintptr_t)wanted, size, &served);
     if (status != BASE_OK) return status;
     if (!served)
         return base_status_set(BASE_INVALID_VALUE,

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_LINE           "(no line)"
-#define CONFIG_LENGTH_MAX 4096
+#define NO_LINE "(no line)"
 
 static const char *calls_of(const char *text) {
     const char *calls = strrchr(text, '|');
@@ -98,7 +97,8 @@ static bool compare_lines(struct golden_result *result, const struct golden_log 
 static size_t compare_operation(struct golden_result *result, const struct golden_log *log,
                                 size_t index, struct golden_session *session) {
     size_t end = index + 1;
-    while (end < log->line_count && golden_line_is_detail(log->lines[end].text)) end++;
+    while (end < log->line_count && golden_line_is_detail(log->lines[end].text))
+        end++;
 
     size_t length = 0;
     BASE_CHECK(golden_line_operation(log->lines[index].text, &length));
@@ -119,53 +119,42 @@ static size_t compare_operation(struct golden_result *result, const struct golde
     return agrees ? end : 0;
 }
 
-static const char no_caching[] = "PYTORCH_NO_CUDA_MEMORY_CACHING ";
-
-// The settings that the log's process found: in its environment, where `config` is one variable.
-static enum base_status config_of(const struct golden_log *log, char config[CONFIG_LENGTH_MAX]) {
-    static const char pytorch[] = "PYTORCH_ALLOC_CONF", cuda[] = "PYTORCH_CUDA_ALLOC_CONF";
-    const char *text = log->config;
-    const bool has_environment =
-        log->environment != NULL && strncmp(log->environment, no_caching, strlen(no_caching)) != 0;
-    if (has_environment) {
-        const size_t length = strcspn(log->environment, " ");
-        if (length != strlen(pytorch) || strncmp(log->environment, pytorch, length) != 0)
-            return base_status_set(BASE_UNSUPPORTED, "needs \"%s\" in the environment",
-                                   log->environment);
-        BASE_CHECK_EQ(setenv(pytorch, log->environment + length + 1, 1), 0);
-        if (log->has_config) BASE_CHECK_EQ(setenv(cuda, log->config, 1), 0);
-        text = cca_settings_environment(NULL);
-    }
-    const int length = snprintf(config, CONFIG_LENGTH_MAX, "%s", text);
-    if (has_environment) {
-        unsetenv(pytorch);
-        unsetenv(cuda);
-    }
-    return length < CONFIG_LENGTH_MAX
-               ? BASE_OK
-               : base_status_set(BASE_FORMAT, "%s: its settings are longer than %d bytes",
-                                 log->path, CONFIG_LENGTH_MAX - 1);
-}
-
-// Of PyTorch's values of a switch only these two are in the logs.
-static bool caches_nothing(const struct golden_log *log) {
-    return log->environment != NULL &&
-           strncmp(log->environment, no_caching, strlen(no_caching)) == 0 &&
-           strcmp(log->environment + strlen(no_caching), "0") != 0;
+// The settings that the log's process found in its environment, where `config` is one variable. The
+// allocator's own reading of the variables says what they come to.
+static enum base_status read_environment(const struct golden_log *log,
+                                         struct golden_options *options) {
+    static const char *const names[] = {"PYTORCH_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING"};
+    static const char cuda[] = "PYTORCH_CUDA_ALLOC_CONF";
+    if (log->environment == NULL) return BASE_OK;
+    const size_t length = strcspn(log->environment, " ");
+    const char *name = NULL;
+    for (size_t index = 0; index < sizeof names / sizeof names[0]; index++)
+        if (length == strlen(names[index]) && strncmp(names[index], log->environment, length) == 0)
+            name = names[index];
+    if (name == NULL)
+        return base_status_set(BASE_UNSUPPORTED, "needs \"%s\" in the environment",
+                               log->environment);
+    const char *const value = log->environment[length] == ' ' ? log->environment + length + 1 : "";
+    struct cca_options read = {0};
+    BASE_CHECK_EQ(setenv(name, value, 1), 0);
+    BASE_CHECK_EQ(log->has_config ? setenv(cuda, log->config, 1) : unsetenv(cuda), 0);
+    cca_options_from_environment(&read);
+    // Its text lives as long as the variable: the log has it as well.
+    options->config = read.config == NULL               ? ""
+                      : strcmp(read.config, value) == 0 ? value
+                                                        : log->config;
+    options->no_caching = read.no_caching;
+    unsetenv(name);
+    unsetenv(cuda);
+    return BASE_OK;
 }
 
 static void compare_log(struct golden_result *result, const struct golden_log *log,
                         const struct golden_subject *subject) {
     struct golden_session *session;
-    char config[CONFIG_LENGTH_MAX];
-    enum base_status status = config_of(log, config);
-    if (status == BASE_OK)
-        status =
-            golden_session_create(subject,
-                                  &(struct golden_options){.config = config,
-                                                           .capacity_bytes = log->capacity_bytes,
-                                                           .no_caching = caches_nothing(log)},
-                                  &session);
+    struct golden_options options = {.config = log->config, .capacity_bytes = log->capacity_bytes};
+    enum base_status status = read_environment(log, &options);
+    if (status == BASE_OK) status = golden_session_create(subject, &options, &session);
     if (status != BASE_OK) {
         result_fail(result, status, 0);
         return;

@@ -7,6 +7,7 @@ static const char *const stream_logs[] = {GOLDEN_STREAM_LOGS};
 static const char *const table_logs[] = {GOLDEN_TABLE_LOGS};
 static const char *const config_logs[] = {GOLDEN_CONFIG_LOGS};
 static const char *const expandable_logs[] = {GOLDEN_EXPANDABLE_LOGS};
+static const char *const memory_logs[] = {GOLDEN_MEMORY_LOGS};
 static const char *const sound_logs[] = {GOLDEN_SOUND_LOGS};
 
 static void caching_allocator_agrees_with_every_line_recorded_from_pytorch(void) {
@@ -37,6 +38,12 @@ static void caching_allocator_agrees_on_expandable_segments(void) {
                       GOLDEN_EXPANDABLE_LOG_COUNT, GOLDEN_EXPANDABLE_LINE_COUNT);
 }
 
+static void caching_allocator_agrees_where_memory_runs_short_and_on_the_other_entry_points(void) {
+    golden_logs_check(&golden_subject_caching, memory_logs,
+                      sizeof memory_logs / sizeof memory_logs[0], GOLDEN_MEMORY_LOG_COUNT,
+                      GOLDEN_MEMORY_LINE_COUNT);
+}
+
 static void memory_in_use_stays_when_max_split_size_is_lowered(void) {
     golden_logs_check(&golden_subject_caching, sound_logs, sizeof sound_logs / sizeof sound_logs[0],
                       GOLDEN_SOUND_LOG_COUNT, GOLDEN_SOUND_LINE_COUNT);
@@ -48,5 +55,6 @@ int main(void) {
     caching_allocator_agrees_on_sizes_under_settings();
     settings_strings_are_read_as_pytorch_reads_them();
     caching_allocator_agrees_on_expandable_segments();
+    caching_allocator_agrees_where_memory_runs_short_and_on_the_other_entry_points();
     memory_in_use_stays_when_max_split_size_is_lowered();
 }

@@ -10,8 +10,11 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static cudaStream_t streams[GOLDEN_STREAM_COUNT];
+static uint64_t foreign_bytes; // of the device
+static bool lists_processes;
 
 // Streams 1 to 7 are non-blocking: the default stream waits for none of them.
 static void streams_create(void) {
@@ -23,9 +26,15 @@ static void streams_create(void) {
         sim_stream_hold(streams[number], true);
 }
 
+// Every rejection of a log warns: a minute and more passed since the last one.
+static uint64_t later(void *context) {
+    static uint64_t now_ns;
+    (void)context;
+    return now_ns += (uint64_t)61 * 1000 * 1000 * 1000;
+}
+
 static enum base_status caching_open(const struct golden_options *options,
                                      struct allocator **allocator) {
-    if (options->no_caching) return base_status_set(BASE_UNSUPPORTED, "needs no_caching");
     const struct sim_options world = {.device_count = 1,
                                       .capacity_bytes = options->capacity_bytes,
                                       .numerics = SIM_NUMERICS_OFF,
@@ -33,30 +42,34 @@ static enum base_status caching_open(const struct golden_options *options,
     const enum base_status status = sim_configure(&world);
     if (status != BASE_OK) return status;
     streams_create();
-    return cca_allocator_create(&(struct cca_options){.config = options->config}, allocator);
+    foreign_bytes = 0;
+    lists_processes = false;
+    return cca_allocator_create(&(struct cca_options){.config = options->config,
+                                                      .no_caching = options->no_caching,
+                                                      .clock = {.now_ns = later}},
+                                allocator);
 }
 
 static void translate_settings(const struct cca_settings *settings,
                                struct golden_settings *translated) {
-    *translated = (struct golden_settings){.large = settings->large_segment_size,
-                                           .split = settings->max_split_size,
-                                           .rounding = settings->max_non_split_rounding,
-                                           .gc = settings->garbage_collection_threshold,
-                                           .fraction = settings->per_process_memory_fraction,
-                                           .expandable = settings->expandable_segments,
-                                           .unlock = settings->release_lock_on_cudamalloc,
-                                           .reuse = settings->graph_capture_record_stream_reuse,
-                                           .throws = settings->throw_on_cudamalloc_oom,
-                                           .host_register = settings->pinned_use_cuda_host_register,
-                                           .background = settings->pinned_use_background_threads,
-                                           .catches = settings->pinned_free_catch_all,
-                                           .threads = settings->pinned_num_register_threads,
-                                           .pinned_reserve =
-                                               settings->pinned_reserve_segment_size_mb,
-                                           .round = settings->pinned_max_round_threshold,
-                                           .cached = settings->pinned_max_cached_size};
-    memcpy(translated->divisions, settings->roundup_power2_divisions,
-           sizeof translated->divisions);
+    *translated =
+        (struct golden_settings){.large = settings->large_segment_size,
+                                 .split = settings->max_split_size,
+                                 .rounding = settings->max_non_split_rounding,
+                                 .gc = settings->garbage_collection_threshold,
+                                 .fraction = settings->per_process_memory_fraction,
+                                 .expandable = settings->expandable_segments,
+                                 .unlock = settings->release_lock_on_cudamalloc,
+                                 .reuse = settings->graph_capture_record_stream_reuse,
+                                 .throws = settings->throw_on_cudamalloc_oom,
+                                 .host_register = settings->pinned_use_cuda_host_register,
+                                 .background = settings->pinned_use_background_threads,
+                                 .catches = settings->pinned_free_catch_all,
+                                 .threads = settings->pinned_num_register_threads,
+                                 .pinned_reserve = settings->pinned_reserve_segment_size_mb,
+                                 .round = settings->pinned_max_round_threshold,
+                                 .cached = settings->pinned_max_cached_size};
+    memcpy(translated->divisions, settings->roundup_power2_divisions, sizeof translated->divisions);
     static const char *const classes[3] = {NULL, "a", "b"};
     for (int index = 0; index < 3; index++)
         translated->reserve[index].bytes = cca_settings_reserve(
@@ -93,6 +106,58 @@ static enum base_status caching_fraction(struct allocator *allocator, double *fr
     return cca_memory_fraction(allocator, 0, fraction);
 }
 
+static struct {
+    void (*rejected)(void *context, size_t size, size_t reserved, size_t total);
+    void *context;
+} rejection_observer;
+
+static void tell_rejection(void *context, const struct cca_rejection *rejection) {
+    (void)context;
+    rejection_observer.rejected(rejection_observer.context, rejection->segment_size,
+                                rejection->reserved, rejection->total);
+}
+
+static void caching_observe_rejections(struct allocator *allocator,
+                                       void (*rejected)(void *context, size_t size, size_t reserved,
+                                                        size_t total),
+                                       void *context) {
+    rejection_observer.rejected = rejected;
+    rejection_observer.context = context;
+    cca_set_rejection_observer(allocator,
+                               &(struct cca_rejection_observer){.rejected = tell_rejection});
+}
+
+static enum base_status
+caching_add_free_memory_callback(struct allocator *allocator,
+                                 bool (*free_memory)(void *context, int device), void *context) {
+    return cca_add_free_memory_callback(
+        allocator,
+        &(struct cca_free_memory_callback){.free_memory = free_memory, .context = context});
+}
+
+static enum base_status caching_malloc_at(struct allocator *allocator, size_t size,
+                                          cudaStream_t stream, uint64_t address, void **pointer) {
+    return cca_malloc_at(allocator, 0, size, stream, (void *)(uintptr_t)address, pointer);
+}
+
+// What the recordings' stand-in for NVML says: this process, and 4242 if something is foreign.
+
+static bool list_processes(void *context, int device, struct cca_process *processes,
+                           size_t capacity, size_t *count) {
+    (void)context;
+    if (!lists_processes) return false;
+    BASE_CHECK(capacity >= 2);
+    processes[0] = (struct cca_process){.number = getpid(), .used_bytes = sim_used_bytes(device)};
+    processes[1] = (struct cca_process){.number = 4242, .used_bytes = foreign_bytes};
+    *count = foreign_bytes == 0 ? 1 : 2;
+    return true;
+}
+
+static void caching_list_processes(struct allocator *allocator, bool on) {
+    lists_processes = on;
+    cca_set_process_source(allocator, &(struct cca_process_source){.list = list_processes});
+}
+
 static cudaStream_t caching_stream(unsigned number) { return streams[number]; }
 
 static void caching_complete(struct allocator *allocator, unsigned stream) {
@@ -119,6 +184,7 @@ static void caching_queue_addresses(struct allocator *allocator, const uint64_t 
 
 static void caching_set_foreign_bytes(struct allocator *allocator, uint64_t bytes) {
     (void)allocator;
+    foreign_bytes = bytes;
     sim_set_foreign_bytes(0, bytes);
 }
 
@@ -180,6 +246,10 @@ const struct golden_subject golden_subject_caching = {
     .fraction = caching_fraction,
     .round_size = cca_round_size,
     .observe_out_of_memory = cca_set_out_of_memory_observer,
+    .observe_rejections = caching_observe_rejections,
+    .add_free_memory_callback = caching_add_free_memory_callback,
+    .malloc_at = caching_malloc_at,
+    .list_processes = caching_list_processes,
     .stream = caching_stream,
     .complete = caching_complete,
     .complete_at_once = caching_complete_at_once,
