@@ -111,7 +111,7 @@ enum base_status cca_malloc_at(struct allocator *allocator, int ordinal, size_t 
     if (status == BASE_OK) status = cca__stream_get(device, handle, &stream);
     if (status == BASE_OK &&
         atomic_load_explicit(&device->pending_events, memory_order_relaxed) != 0)
-        status = cca__poll_pending(device);
+        status = cca__poll_pending(stream);
     if (status == BASE_OK && size < CCA_REQUEST_LIMIT)
         status = serve_at(stream, (uintptr_t)wanted, size, &served);
     if (status != BASE_OK) return status;
