@@ -163,6 +163,7 @@ static void compare_log(struct golden_result *result, const struct golden_log *l
         index = compare_operation(result, log, index, session);
         if (index == 0) break;
     }
+    result->out_of_memory_count = golden_session_out_of_memory_count(session);
     if (result->verdict == GOLDEN_AGREES) golden_session_check(session);
     golden_session_destroy(session);
 }

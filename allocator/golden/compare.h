@@ -25,6 +25,7 @@ struct golden_result {
     const char *subject_name;
     enum golden_verdict verdict;
     size_t line_count;  // lines that agreed, up to the first difference
+    size_t out_of_memory_count; // errors whose numbers were checked (session_relations.c)
     size_t line_number; // of the first difference, in the file
     char recorded[GOLDEN_LINE_LENGTH_MAX],
         replayed[GOLDEN_LINE_LENGTH_MAX];  // the two lines that differ

@@ -6,6 +6,10 @@
 
 #include <stdio.h>
 
+static struct golden_tally tally;
+
+struct golden_tally golden_logs_tally(void) { return tally; }
+
 void golden_logs_check(const struct golden_subject *subject, const char *const *names,
                        size_t name_count, size_t log_count, size_t line_count) {
     size_t agreed_logs = 0, agreed_lines = 0;
@@ -15,6 +19,7 @@ void golden_logs_check(const struct golden_subject *subject, const char *const *
         snprintf(path, sizeof path, "allocator/golden/testdata/%s.log", names[index]);
         golden_compare(path, subject, &result);
         golden_result_print(&result, stdout);
+        tally.out_of_memory += result.out_of_memory_count;
         agreed_logs += result.verdict == GOLDEN_AGREES;
         agreed_lines += result.verdict == GOLDEN_AGREES ? result.line_count : 0;
     }
@@ -22,4 +27,6 @@ void golden_logs_check(const struct golden_subject *subject, const char *const *
     fflush(stdout);
     BASE_CHECK_EQ(agreed_logs, log_count);
     BASE_CHECK_EQ(agreed_lines, line_count);
+    tally.logs += agreed_logs;
+    tally.lines += agreed_lines;
 }

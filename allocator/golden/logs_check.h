@@ -9,4 +9,11 @@
 void golden_logs_check(const struct golden_subject *subject, const char *const *names,
                        size_t name_count, size_t log_count, size_t line_count);
 
+// Sums over all calls so far.
+struct golden_tally {
+    size_t logs, lines;   // that agree
+    size_t out_of_memory; // errors whose numbers add up
+};
+struct golden_tally golden_logs_tally(void);
+
 #endif

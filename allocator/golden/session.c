@@ -51,6 +51,7 @@ static void on_event(void *context, const struct allocator_event *event) {
         session->range_bytes += is_new ? event->size : (size_t)-event->size;
         return;
     }
+    golden__relations_count(session, event);
     if (event->action == ALLOCATOR_SEGMENT_ALLOC)
         golden__segment_add(session, (uintptr_t)event->address, event->size);
     if (event->action == ALLOCATOR_ALLOC) session->block_size = event->block_size;
@@ -63,6 +64,7 @@ static void on_out_of_memory(void *context, const struct cca_out_of_memory *numb
     struct golden_session *session = context;
     session->out_of_memory_seen = true;
     session->out_of_memory = *numbers;
+    golden__relations_check(session, numbers);
 }
 
 // A detail of the operation that it happens in.
@@ -152,6 +154,10 @@ enum base_status golden_session_perform(struct golden_session *session, const ch
 
 //--------------------------------------------------------------------------------------------------
 // Life.
+
+size_t golden_session_out_of_memory_count(const struct golden_session *session) {
+    return session->out_of_memory_count;
+}
 
 void golden_session_check(struct golden_session *session) {
     session->subject->check(session->allocator);

@@ -29,6 +29,10 @@ enum base_status golden_session_create(const struct golden_subject *subject,
 enum base_status golden_session_perform(struct golden_session *session, const char *operation,
                                         FILE *output) BASE_MUST_USE;
 
+// How many out-of-memory errors there were; the numbers of each were checked against the statistics
+// and the device.
+size_t golden_session_out_of_memory_count(const struct golden_session *session);
+
 // Walks the subject's structures and aborts on a broken invariant.
 void golden_session_check(struct golden_session *session);
 

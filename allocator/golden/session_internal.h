@@ -47,6 +47,9 @@ struct golden_session {
 
     size_t block_size; // of the last alloc event
     FILE *details; // of the operation that is being performed
+    uint64_t foreign_bytes;   // on the device
+    uint64_t page_rest_bytes; // of segments: what their last pages have beyond them
+    size_t out_of_memory_count;
     bool out_of_memory_seen;
     struct cca_out_of_memory out_of_memory;
     char last_error[BASE_STATUS_MESSAGE_SIZE];
@@ -72,6 +75,12 @@ enum base_status golden__session_restart(struct golden_session *session,
 void golden__segment_add(struct golden_session *session, uint64_t address, size_t size);
 // Room for one more item; aborts without host memory.
 void *golden__array_grow(void *items, size_t count, size_t *capacity, size_t item_size);
+
+// session_relations.c
+void golden__relations_count(struct golden_session *session, const struct allocator_event *event);
+// Aborts where the numbers do not add up.
+void golden__relations_check(struct golden_session *session,
+                             const struct cca_out_of_memory *numbers);
 
 // session_operations.c: the statuses of golden_session_perform.
 enum base_status golden__operation_run(struct golden_request *request) BASE_MUST_USE;

@@ -313,6 +313,7 @@ static enum base_status perform_foreign(struct golden_request *request) {
     uint64_t bytes;
     const enum base_status status = word_number(request, 1, "number of bytes", UINT64_MAX, &bytes);
     if (status != BASE_OK) return status;
+    request->session->foreign_bytes = bytes;
     request->session->subject->set_foreign_bytes(request->session->allocator, bytes);
     return print_status(request, BASE_OK);
 }
