@@ -65,6 +65,11 @@ static inline bool cca__block_is_alone(const struct cca__block *block) {
     return (block->previous | block->next) == 0;
 }
 
+// Whether a free block can go with its segment as cudaMalloc gave it.
+static inline bool cca__block_is_whole_segment(const struct cca__block *block) {
+    return cca__block_is_alone(block) && !cca__block_is_expandable(block);
+}
+
 // Unused blocks of one stream. Guarded by the stream's lock.
 struct cca__block_cache {
     uint32_t first_unused;     // list through link[0]

@@ -56,11 +56,6 @@ static void chain_append_locked(struct cca__pool *pool, struct chain *chain, uin
     chain->last = number;
 }
 
-// Whether a free block can be given back with its segment as cudaMalloc gave it.
-static bool is_releasable(const struct cca__block *block) {
-    return cca__block_is_alone(block) && !cca__block_is_expandable(block);
-}
-
 static enum base_status release_pool(struct cca__pool *pool) {
     struct cca *const cca = pool->stream->device->owner;
     struct chain chain = {0};
@@ -68,7 +63,7 @@ static enum base_status release_pool(struct cca__pool *pool) {
     for (uint32_t number = cca__free_index_next(&pool->index, cca->blocks, 0), next; number != 0;
          number = next) {
         next = cca__free_index_next(&pool->index, cca->blocks, number);
-        if (is_releasable(cca__block_at(cca, number))) chain_append_locked(pool, &chain, number);
+        if (cca__block_is_whole_segment(cca__block_at(cca, number))) chain_append_locked(pool, &chain, number);
     }
     cca__lock_release(&pool->stream->lock);
     return release_chain(pool, chain.first, NULL);
@@ -103,7 +98,7 @@ static bool chain_available_locked(struct cca__pool *pool, size_t wanted, struct
     struct cca *const cca = pool->stream->device->owner;
     const size_t max_split_size = cca->config.sizes.max_split_size;
     uint32_t number = cca__free_index_find(&pool->index, cca->blocks, wanted);
-    while (number != 0 && !is_releasable(cca__block_at(cca, number)))
+    while (number != 0 && !cca__block_is_whole_segment(cca__block_at(cca, number)))
         number = cca__free_index_next(&pool->index, cca->blocks, number);
     if (number != 0) {
         chain_append_locked(pool, chain, number);
@@ -113,7 +108,7 @@ static bool chain_available_locked(struct cca__pool *pool, size_t wanted, struct
     number = cca__free_index_previous(&pool->index, cca->blocks, 0);
     while (number != 0 && found < wanted && cca__block_at(cca, number)->size >= max_split_size) {
         const uint32_t smaller = cca__free_index_previous(&pool->index, cca->blocks, number);
-        if (is_releasable(cca__block_at(cca, number))) {
+        if (cca__block_is_whole_segment(cca__block_at(cca, number))) {
             found += cca__block_at(cca, number)->size;
             chain_append_locked(pool, chain, number);
         }
@@ -151,7 +146,7 @@ static void sum_ages(const struct cca__device *device, double *age, size_t *coun
         for (uint32_t number = 0;
              (number = cca__free_index_next(&pool->index, cca->blocks, number)) != 0;) {
             const struct cca__block *const block = cca__block_at(cca, number);
-            if (!is_releasable(block)) continue;
+            if (!cca__block_is_whole_segment(block)) continue;
             *age += age_of(device, block);
             ++*count;
         }
@@ -170,7 +165,7 @@ static enum base_status release_older(struct cca__pool *pool, double threshold, 
          number = next) {
         next = cca__free_index_next(&pool->index, cca->blocks, number);
         const struct cca__block *const block = cca__block_at(cca, number);
-        if (!is_releasable(block) || age_of(device, block) < threshold) continue;
+        if (!cca__block_is_whole_segment(block) || age_of(device, block) < threshold) continue;
         *age -= age_of(device, block);
         --*count;
         chain_append_locked(pool, &chain, number);

@@ -97,22 +97,20 @@ static enum base_status add_record(struct cca *cca, const struct cca__pool *pool
     *segment = (struct cca__segment){
         .address = address,
         .size = size,
-        .registration = atomic_fetch_add_explicit(&cca->registration, 1, memory_order_relaxed) + 1,
         .directory = directory,
-        .pool = pool->number,
     };
     return BASE_OK;
 }
 
-// The one block of a new segment, free and not in the index yet.
-static enum base_status add_block_locked(struct cca *cca, struct cca__pool *pool,
-                                         uint32_t segment_number, uint32_t *number) {
+void cca__segment_enter_locked(struct cca *cca, struct cca__pool *pool, uint32_t segment_number,
+                               uint32_t number) {
     struct cca__stream *const stream = pool->stream;
-    const enum base_status status =
-        cca__block_take(&stream->unused_blocks, &cca->block_chunks, number);
-    if (status != BASE_OK) return status;
     struct cca__segment *const segment = &cca->segments[segment_number];
-    struct cca__block *const block = cca__block_at(cca, *number);
+    struct cca__block *const block = cca__block_at(cca, number);
+    segment->registration =
+        atomic_fetch_add_explicit(&cca->registration, 1, memory_order_relaxed) + 1;
+    segment->pool = pool->number;
+    segment->first_block = number;
     block->address = segment->address;
     block->size = segment->size;
     block->requested = 0;
@@ -123,9 +121,7 @@ static enum base_status add_block_locked(struct cca *cca, struct cca__pool *pool
     atomic_store_explicit(&block->pool, pool->number, memory_order_relaxed);
     block->state = CCA__BLOCK_FREE;
     block->flags = 0;
-    segment->first_block = *number;
     cca__segment_link_locked(cca, stream, segment_number);
-    return BASE_OK;
 }
 
 // Gives memory back that never became a segment.
@@ -151,7 +147,7 @@ enum base_status cca__segment_add(struct cca__pool *pool, void *memory, size_t s
         return status;
     }
     cca__lock_take(&stream->lock);
-    status = add_block_locked(cca, pool, segment, &block);
+    status = cca__block_take(&stream->unused_blocks, &cca->block_chunks, &block);
     if (status != BASE_OK) {
         cca__lock_release(&stream->lock);
         cca__page_table_remove_segment(&cca->page_table, address, cca->segments[segment].directory);
@@ -159,6 +155,7 @@ enum base_status cca__segment_add(struct cca__pool *pool, void *memory, size_t s
         give_memory_back(stream->device, memory, size);
         return status;
     }
+    cca__segment_enter_locked(cca, pool, segment, block);
     count_segment(stream->device, pool, size, 1);
     cca__observe_segment(cca, ALLOCATOR_SEGMENT_ALLOC, pool, address, size);
     status = cca__pool_hand_out_new_locked(cca, pool, block, rounded, requested, over_limit);

@@ -39,7 +39,7 @@ static void forget_uses_locked(struct cca *cca, struct cca__block *block) {
 //------------------------------------------------------------------------------------------------
 // Events and queues. The device's events lock held.
 
-static enum base_status take_event_locked(struct cca__device *device, cudaEvent_t *event) {
+enum base_status cca__event_take_locked(struct cca__device *device, cudaEvent_t *event) {
     if (device->spare_event_count > 0) {
         *event = device->spare_events[--device->spare_event_count];
         return BASE_OK;
@@ -54,7 +54,7 @@ static enum base_status take_event_locked(struct cca__device *device, cudaEvent_
     return status;
 }
 
-static void keep_event_locked(struct cca__device *device, cudaEvent_t event) {
+void cca__event_keep_locked(struct cca__device *device, cudaEvent_t event) {
     if (device->spare_event_count == device->spare_event_capacity) {
         const size_t capacity =
             device->spare_event_capacity == 0 ? 64 : 2 * device->spare_event_capacity;
@@ -96,7 +96,7 @@ static struct cca__stream *complete_event(struct cca *cca, uint32_t number, bool
 static enum base_status record_event_locked(struct cca__stream *user, cudaEvent_t *event) {
     struct cca__device *const device = user->device;
     enum base_status status = cca__event_queue_reserve(&user->queue);
-    if (status == BASE_OK) status = take_event_locked(device, event);
+    if (status == BASE_OK) status = cca__event_take_locked(device, event);
     if (status != BASE_OK) return status;
     // A stream handle may mean the default stream of the current device.
     struct cca__device_scope scope;
@@ -108,7 +108,7 @@ static enum base_status record_event_locked(struct cca__stream *user, cudaEvent_
                                       (void *)user->handle, device->ordinal);
         cca__device_scope_end(&scope);
     }
-    if (status != BASE_OK) keep_event_locked(device, *event);
+    if (status != BASE_OK) cca__event_keep_locked(device, *event);
     return status;
 }
 
@@ -158,7 +158,7 @@ static enum base_status record_events_locked(struct cca *cca, uint32_t number, u
     walk = (struct use_walk){.cca = cca, .record = uses};
     while (recorded-- > 0) {
         user = next_user(&walk);
-        keep_event_locked(user->device, cca__event_queue_unpush(&user->queue));
+        cca__event_keep_locked(user->device, cca__event_queue_unpush(&user->queue));
     }
     return status;
 }
@@ -220,7 +220,7 @@ static void finish_event_locked(struct cca__device *device, struct cca__event_qu
                                 size_t index) {
     const struct cca__queued_event entry = cca__event_queue_remove(queue, index);
     bool over_limit = false;
-    keep_event_locked(device, entry.event);
+    cca__event_keep_locked(device, entry.event);
     atomic_fetch_sub_explicit(&device->pending_events, 1, memory_order_relaxed);
     struct cca__stream *const stream = complete_event(device->owner, entry.block, &over_limit);
     if (over_limit) cca__stats_meet(stream);
@@ -306,26 +306,31 @@ static bool front_is_before(const struct cca__event_queue *queue, uint32_t end) 
     return queue->count > 0 && (int32_t)(cca__event_queue_at(queue, 0)->sequence - end) < 0;
 }
 
-// Waits for the events of one stream that are queued now. The wait itself is without the lock, so
-// that polling goes on.
+enum base_status cca__event_wait_locked(struct cca__device *device, struct cca__event_queue *queue,
+                                        size_t index) {
+    const struct cca__queued_event entry = *cca__event_queue_at(queue, index);
+    cca__lock_release(&device->events_lock);
+    const cudaError_t error = cudaEventSynchronize(entry.event);
+    cca__lock_take(&device->events_lock);
+    if (error != cudaSuccess)
+        return cca__cuda_failed(error, "cudaEventSynchronize on device %d", device->ordinal);
+    // A poll of another thread may have seen it first.
+    for (index = 0; index < queue->count; ++index) {
+        if (cca__event_queue_at(queue, index)->sequence != entry.sequence) continue;
+        finish_event_locked(device, queue, index);
+        break;
+    }
+    return BASE_OK;
+}
+
+// Waits for the events of one stream that are queued now.
 static enum base_status synchronize_queue(struct cca__device *device,
                                           struct cca__event_queue *queue) {
     enum base_status status = BASE_OK;
     cca__lock_take(&device->events_lock);
     const uint32_t end = queue->pushed;
-    while (front_is_before(queue, end)) {
-        const struct cca__queued_event front = *cca__event_queue_at(queue, 0);
-        cca__lock_release(&device->events_lock);
-        const cudaError_t error = cudaEventSynchronize(front.event);
-        cca__lock_take(&device->events_lock);
-        if (error != cudaSuccess) {
-            status = cca__cuda_failed(error, "cudaEventSynchronize on device %d", device->ordinal);
-            break;
-        }
-        // Else a poll of another thread saw it first.
-        if (queue->count > 0 && cca__event_queue_at(queue, 0)->sequence == front.sequence)
-            finish_event_locked(device, queue, 0);
-    }
+    while (status == BASE_OK && front_is_before(queue, end))
+        status = cca__event_wait_locked(device, queue, 0);
     cca__lock_release(&device->events_lock);
     return status;
 }

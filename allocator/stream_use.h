@@ -51,9 +51,19 @@ enum base_status cca__free_used(struct cca__stream *stream, void *pointer,
 // cannot be asked stays in its queue.
 enum base_status cca__poll_pending(struct cca__stream *stream) BASE_MUST_USE;
 
+// Events of the device's own, for one use each. The events lock held.
+enum base_status cca__event_take_locked(struct cca__device *device,
+                                        cudaEvent_t *event) BASE_MUST_USE;
+void cca__event_keep_locked(struct cca__device *device, cudaEvent_t event);
+
 // Whether an event is complete; the events lock held.
 enum base_status cca__event_query(const struct cca__device *device, cudaEvent_t event,
                                   bool *is_complete) BASE_MUST_USE;
+
+// Waits for the INDEX-th event of QUEUE and completes it. The events lock held, but not during the
+// wait, so that polling goes on.
+enum base_status cca__event_wait_locked(struct cca__device *device, struct cca__event_queue *queue,
+                                        size_t index) BASE_MUST_USE;
 
 // Waits for all events and completes all frees. growth_lock held.
 enum base_status cca__synchronize_pending(struct cca__device *device) BASE_MUST_USE;
