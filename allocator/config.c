@@ -189,9 +189,6 @@ enum base_status cca__config_apply(struct cca__config *config, const char *text,
 
 const char *cca__config_unbuilt(const struct cca__config *config) {
     const struct cca__own_config *const own = &config->own;
-    if (own->retry_search) return "x_retry_search:True";
-    if (own->wait_enough) return "x_wait:enough";
-    if (own->reclaim_idle) return "x_reclaim_idle:True";
     if (own->torch_faults) return "x_torch_faults:True";
     return NULL;
 }

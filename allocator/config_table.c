@@ -281,21 +281,23 @@ const struct cca__config_key cca__config_keys[] = {
     {.name = "x_retry_search",
      .pass = CCA__PASS_OWN,
      .group = CCA__GROUP_OWN,
-     .effect = CCA__UNBUILT,
      .value = "True or False",
      .standard = "False",
-     .does = "Searches the free blocks again after the wait for events before it asks the device: "
-             "PyTorch reports out of memory although what it waited for would do (pt#189504).",
+     .does =
+         "Searches the free blocks again after the wait for all events, before cached memory is "
+         "released: PyTorch reports out of memory although what it waited for would do "
+         "(pt#189504). One search more for a request that would fail or release everything.",
      .parse = cca__parse_retry_search},
     {.name = "x_wait",
      .pass = CCA__PASS_OWN,
      .group = CCA__GROUP_OWN,
-     .effect = CCA__UNBUILT,
      .value = "all or enough",
      .standard = "all",
      .does =
-         "`enough`: before it fails, a request waits only for as many pending frees as it needs, "
-         "not for all events of the device.",
+         "`enough`: where nothing else helps, a request first waits only for pending frees of its "
+         "own stream that lie together in enough memory for it, those with the fewest blocks; for "
+         "all events of the device only if that does not do (pt#171771). At most as many waits as "
+         "without it; each comes with a walk over the queued events.",
      .parse = cca__parse_wait},
     {.name = "x_skip_stuck",
      .pass = CCA__PASS_OWN,
@@ -315,16 +317,21 @@ const struct cca__config_key cca__config_keys[] = {
      .standard = "False",
      .does =
          "The oversize rule leaves blocks of expandable segments alone, so that they cannot grow "
-         "without end (pt#193400).",
+         "without end beside `max_split_size_mb` (pt#193400). Such a block is split whatever its "
+         "size: what the rule is for costs nothing there.",
      .parse = cca__parse_bound_growth},
     {.name = "x_reclaim_idle",
      .pass = CCA__PASS_OWN,
      .group = CCA__GROUP_OWN,
-     .effect = CCA__UNBUILT,
      .value = "True or False",
      .standard = "False",
-     .does = "A wholly idle segment of another stream is taken, ordered behind that stream's work, "
-             "before the device is asked.",
+     .does =
+         "Before the device is asked, a wholly free segment of another stream's cache is taken: an "
+         "event orders the two streams on the device, the host waits for nothing "
+         "(Megatron-LM#6885, pt#182222). At most one segment a request, larger than a new one by "
+         "less than `max_non_split_rounding_mb`; the stream that had it may have to ask the device "
+         "again, and the work of the two is ordered from there on. Segments of cudaMalloc only; "
+         "never of or for cudaStreamPerThread or a stream that captures.",
      .parse = cca__parse_reclaim_idle},
     {.name = "x_poll",
      .pass = CCA__PASS_OWN,

@@ -30,9 +30,8 @@ static void a_setting_that_is_not_built_is_named(void) {
         {"expandable_segments:True", NULL},
         {"max_split_size_mb:64,throw_on_cudamalloc_oom:True", NULL},
         {"expandable_segments:True,expandable_segments:False", NULL},
-        {"x_retry_search:True", "x_retry_search:True"},
-        {"x_wait:enough", "x_wait:enough"},
-        {"x_wait:enough,x_wait:all", NULL},
+        {"x_wait:enough,x_retry_search:True", NULL},
+        {"x_torch_faults:True,x_torch_faults:False", NULL},
         {"x_torch_faults:True", "x_torch_faults:True"},
         {"graph_capture_record_stream_reuse:True", NULL}, // there are no captures to act in
         {"pinned_num_register_threads:8", NULL},          // nor host memory

@@ -6,13 +6,25 @@
 #include "allocator/free_memory.h"
 #include "allocator/out_of_memory.h"
 #include "allocator/pool.h"
+#include "allocator/reclaim_idle.h"
 #include "allocator/rejection.h"
 #include "allocator/release.h"
 #include "allocator/segment.h"
+#include "allocator/stream_use.h"
+#include "allocator/wait_enough.h"
 
-// What a request got: memory for a new segment, or a claimed block of an expandable one.
+struct request {
+    struct cca__pool *pool;
+    size_t rounded, requested;
+    size_t segment_size; // that cudaMalloc would be asked for
+};
+
+// What a request got: a cached block, memory for a new segment, or a claimed block of an expandable
+// one.
 struct gain {
-    void *memory; // NULL: the block
+    void *served;    // the cached block, handed out; NULL: memory
+    bool over_limit; // then: a limit of the stream was passed
+    void *memory;    // NULL: the block
     uint32_t block;
     // Where no expandable segment can be as large as the request: the reserve that was configured
     size_t exceeded_reserve;
@@ -32,16 +44,20 @@ static enum base_status admit(struct cca__device *device, size_t size, bool is_r
     return gain->is_rejected ? BASE_OUT_OF_MEMORY : BASE_OK;
 }
 
-// BASE_OUT_OF_MEMORY, without a sentence, if the device or the fraction refuses. SIZE, the segment
-// that cudaMalloc would give, is what the fraction is asked about, also where less is mapped.
-static enum base_status take_memory(struct cca__pool *pool, size_t rounded, size_t size,
-                                    bool is_retry, struct gain *gain) {
+// BASE_OUT_OF_MEMORY, without a sentence, if the device or the fraction refuses. The size of the
+// segment that cudaMalloc would give is what the fraction is asked about, also where less is
+// mapped.
+static enum base_status take_memory(const struct request *request, bool is_retry,
+                                    struct gain *gain) {
+    struct cca__pool *const pool = request->pool;
     struct cca__device *const device = pool->device;
+    const size_t size = request->segment_size;
     *gain = (struct gain){0};
     enum base_status status = admit(device, size, is_retry, gain);
     if (status != BASE_OK) return status;
     if (cca__pool_expands(device->owner, pool)) {
-        status = cca__expandable_grow(pool, rounded, &gain->block, &gain->exceeded_reserve);
+        status =
+            cca__expandable_grow(pool, request->rounded, &gain->block, &gain->exceeded_reserve);
         // The driver may turn out to have no virtual memory.
         if (status != BASE_UNSUPPORTED) return status;
     }
@@ -53,87 +69,128 @@ static bool goes_on(enum base_status status, const struct gain *gain) {
     return status == BASE_OUT_OF_MEMORY && !gain->is_rejected;
 }
 
-static enum base_status climb(struct cca__pool *pool, size_t rounded, size_t size,
-                              struct gain *gain) {
-    struct cca__device *const device = pool->device;
-    enum base_status status = cca__collect_garbage_locked(device);
-    if (status != BASE_OK) return status;
-    status = take_memory(pool, rounded, size, false, gain);
-    if (!goes_on(status, gain)) return status;
-    bool enough;
-    status = cca__release_available_locked(pool, rounded, &enough);
-    if (status != BASE_OK) return status;
-    if (enough) {
-        status = take_memory(pool, rounded, size, false, gain);
-        if (!goes_on(status, gain)) return status;
-    }
-    status = cca__release_all_locked(device);
-    return status != BASE_OK ? status : take_memory(pool, rounded, size, true, gain);
-}
-
-// Hands the front of a claimed block out.
-static enum base_status hand_out_claimed(struct cca__pool *pool, uint32_t number, size_t rounded,
-                                         size_t requested, void **pointer, bool *over_limit) {
-    struct cca *const cca = pool->device->owner;
-    cca__lock_take(&pool->stream->lock);
-    const uint64_t address = cca__block_at(cca, number)->address;
-    const enum base_status status =
-        cca__expandable_hand_out_locked(cca, pool, number, rounded, requested, false, over_limit);
-    if (status == BASE_OK)
-        *pointer = (void *)(uintptr_t)address;
-    else
-        cca__expandable_unclaim_locked(cca, pool, number);
-    cca__lock_release(&pool->stream->lock);
-    return status;
-}
-
-// After callbacks freed something, or since another thread of this stream may have made room
-// between the miss and the growth lock. Only the former is a search of PyTorch's.
-static enum base_status search_again(struct cca__pool *pool, size_t rounded, size_t requested,
-                                     bool is_counted, void **pointer, bool *over_limit) {
+// Searches the free blocks again. IS_COUNTED: it is a search of PyTorch's, whose number tells how
+// long a block lay idle.
+static enum base_status search(const struct request *request, bool is_counted, struct gain *gain) {
+    struct cca__pool *const pool = request->pool;
     struct cca__device *const device = pool->device;
     cca__lock_take(&pool->stream->lock);
     if (is_counted && device->counts_requests && !pool->is_small)
         atomic_fetch_add_explicit(&device->large_searches, 1, memory_order_relaxed);
     const enum base_status status =
-        cca__pool_serve_locked(device->owner, pool, rounded, requested, pointer, over_limit);
+        cca__pool_serve_locked(device->owner, pool, request->rounded, request->requested,
+                               &gain->served, &gain->over_limit);
     cca__lock_release(&pool->stream->lock);
     return status;
 }
 
-// Takes memory and hands it out.
-static enum base_status grow_locked(struct cca__pool *pool, size_t rounded, size_t requested,
-                                    struct gain *gain, void **pointer, bool *over_limit) {
-    const size_t size = cca__segment_size(&pool->device->owner->config.sizes, rounded);
-    const enum base_status status = climb(pool, rounded, size, gain);
+// x_reclaim_idle.
+static enum base_status serve_from_other_stream(const struct request *request, struct gain *gain) {
+    bool moved;
+    const enum base_status status =
+        cca__reclaim_idle_locked(request->pool, request->rounded, request->segment_size, &moved);
+    return status == BASE_OK && moved ? search(request, false, gain) : status;
+}
+
+// x_wait:enough.
+static enum base_status wait_for_enough(const struct request *request, struct gain *gain) {
+    bool waited = true;
+    // What completed meanwhile needs no wait.
+    enum base_status status = cca__poll_pending(request->pool->stream);
+    if (status == BASE_OK) status = search(request, false, gain);
+    while (status == BASE_OK && gain->served == NULL && waited) {
+        status = cca__wait_enough_locked(request->pool, request->rounded, &waited);
+        if (status == BASE_OK && waited) status = search(request, false, gain);
+    }
+    return status;
+}
+
+// The last rung: waits for pending frees, releases everything, and tries once more. Settings of our
+// own look at the free blocks in between.
+static enum base_status wait_and_release(const struct request *request, struct gain *gain) {
+    struct cca__device *const device = request->pool->device;
+    const struct cca__own_config *const own = &device->owner->config.own;
+    enum base_status status = BASE_OK;
+    if (own->wait_enough) status = wait_for_enough(request, gain);
+    if (status != BASE_OK || gain->served != NULL) return status;
+    status = cca__synchronize_pending(device);
+    if (status == BASE_OK && own->retry_search) status = search(request, false, gain);
+    if (status != BASE_OK || gain->served != NULL) return status;
+    status = cca__release_cached_locked(device);
+    return status != BASE_OK ? status : take_memory(request, true, gain);
+}
+
+static enum base_status climb(const struct request *request, struct gain *gain) {
+    struct cca__device *const device = request->pool->device;
+    enum base_status status = BASE_OK;
+    if (device->owner->config.own.reclaim_idle) status = serve_from_other_stream(request, gain);
+    if (status != BASE_OK || gain->served != NULL) return status;
+    status = cca__collect_garbage_locked(device);
     if (status != BASE_OK) return status;
+    status = take_memory(request, false, gain);
+    if (!goes_on(status, gain)) return status;
+    bool enough;
+    status = cca__release_available_locked(request->pool, request->rounded, &enough);
+    if (status != BASE_OK) return status;
+    if (enough) {
+        status = take_memory(request, false, gain);
+        if (!goes_on(status, gain)) return status;
+    }
+    return wait_and_release(request, gain);
+}
+
+// Hands the front of a claimed block out.
+static enum base_status hand_out_claimed(const struct request *request, struct gain *gain) {
+    struct cca__pool *const pool = request->pool;
+    struct cca *const cca = pool->device->owner;
+    cca__lock_take(&pool->stream->lock);
+    const uint64_t address = cca__block_at(cca, gain->block)->address;
+    const enum base_status status = cca__expandable_hand_out_locked(
+        cca, pool, gain->block, request->rounded, request->requested, false, &gain->over_limit);
+    if (status == BASE_OK)
+        gain->served = (void *)(uintptr_t)address;
+    else
+        cca__expandable_unclaim_locked(cca, pool, gain->block);
+    cca__lock_release(&pool->stream->lock);
+    return status;
+}
+
+// Finds memory and hands it out.
+static enum base_status grow_locked(const struct request *request, struct gain *gain) {
+    const enum base_status status = climb(request, gain);
+    if (status != BASE_OK || gain->served != NULL) return status;
     if (gain->memory != NULL)
-        return cca__segment_add(pool, gain->memory, size, rounded, requested, pointer, over_limit);
-    return hand_out_claimed(pool, gain->block, rounded, requested, pointer, over_limit);
+        return cca__segment_add(request->pool, gain->memory, request->segment_size,
+                                request->rounded, request->requested, &gain->served,
+                                &gain->over_limit);
+    return hand_out_claimed(request, gain);
 }
 
 enum base_status cca__grow(struct cca__stream *stream, size_t rounded, size_t requested,
                            void **pointer) {
     struct cca__device *const device = stream->device;
     struct cca *const cca = device->owner;
-    struct cca__pool *const pool =
-        &stream->pools[rounded <= CCA_SMALL_LIMIT ? CCA__POOL_SMALL : CCA__POOL_LARGE];
+    struct request request = {
+        .pool = &stream->pools[rounded <= CCA_SMALL_LIMIT ? CCA__POOL_SMALL : CCA__POOL_LARGE],
+        .rounded = rounded,
+        .requested = requested,
+    };
     struct cca_out_of_memory out_of_memory;
     struct gain gain = {0};
-    void *handed_out = NULL;
-    bool over_limit = false;
     const bool freed = cca__free_memory(cca, device->ordinal);
     cca__lock_take(&device->growth_lock);
-    enum base_status status =
-        search_again(pool, rounded, requested, freed, &handed_out, &over_limit);
-    if (status == BASE_OK && handed_out == NULL) {
-        status = grow_locked(pool, rounded, requested, &gain, &handed_out, &over_limit);
+    request.segment_size = cca__segment_size(&cca->config.sizes, rounded);
+    // After callbacks freed something; or another thread of this stream may have made room between
+    // the miss and the growth lock.
+    enum base_status status = search(&request, freed, &gain);
+    if (status == BASE_OK && gain.served == NULL) {
+        status = grow_locked(&request, &gain);
         if (goes_on(status, &gain))
             cca__out_of_memory_locked(stream, rounded, gain.exceeded_reserve, &out_of_memory);
     }
     cca__lock_release(&device->growth_lock);
-    if (over_limit) cca__stats_meet(stream);
-    if (status == BASE_OK) *pointer = handed_out;
+    if (gain.over_limit) cca__stats_meet(stream);
+    if (status == BASE_OK) *pointer = gain.served;
     if (status != BASE_OUT_OF_MEMORY) return status;
     return gain.is_rejected ? cca__rejection_tell(cca, &gain.rejection, requested)
                             : cca__out_of_memory_tell(cca, &out_of_memory);

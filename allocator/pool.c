@@ -29,12 +29,12 @@ enum base_status cca__pool_serve_locked(struct cca *cca, struct cca__pool *pool,
     return cca__hit_serve_locked(cca, pool, rounded, requested, pointer, over_limit);
 }
 
-// Whether max_split_size forbids the best fit. A block of an expandable segment is split whatever
-// its size, so the rule saves nothing there and makes segments grow: x_bound_growth sets it aside.
-static bool is_refused(const struct cca *cca, const struct cca__block *block, size_t rounded) {
+// A block of an expandable segment is split whatever its size, so the rule saves nothing there and
+// makes segments grow: x_bound_growth sets it aside.
+bool cca__pool_refuses(const struct cca *cca, bool is_expandable, size_t size, size_t rounded) {
     if (cca->config.sizes.max_split_size == CCA_UNLIMITED) return false;
-    if (cca->config.own.bound_growth && cca__block_is_expandable(block)) return false;
-    return cca__oversize_refused(&cca->config.sizes, block->size, rounded);
+    if (cca->config.own.bound_growth && is_expandable) return false;
+    return cca__oversize_refused(&cca->config.sizes, size, rounded);
 }
 
 enum base_status cca__pool_hand_out_locked(struct cca *cca, struct cca__pool *pool, uint32_t number,
@@ -51,7 +51,8 @@ enum base_status cca__pool_serve_special_locked(struct cca *cca, struct cca__poo
                                                 bool *over_limit) {
     const uint32_t number = cca__expandable_find_locked(cca, pool, rounded);
     struct cca__block *const block = cca__block_at(cca, number);
-    if (number == 0 || is_refused(cca, block, rounded)) {
+    if (number == 0 ||
+        cca__pool_refuses(cca, cca__block_is_expandable(block), block->size, rounded)) {
         *pointer = NULL;
         return BASE_OK;
     }

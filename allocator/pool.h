@@ -15,6 +15,10 @@ static inline struct cca__pool *cca__pool_at(const struct cca *cca, uint16_t num
     return number < 2 ? NULL : &cca__stream_at(cca, number / 2)->pools[number % 2];
 }
 
+// Whether max_split_size forbids a request of ROUNDED bytes to take a free block of SIZE. The
+// stream's lock held.
+bool cca__pool_refuses(const struct cca *cca, bool is_expandable, size_t size, size_t rounded);
+
 // Serves a request from the pool's free blocks: the best fit, split if it is much larger. *pointer
 // becomes NULL if none fits or max_split_size forbids the best one. *over_limit becomes true if a
 // limit of the stream was passed. On failure (no host memory) nothing changed.

@@ -126,7 +126,7 @@ enum base_status cca__reclaim_idle_locked(struct cca__pool *pool, size_t rounded
     struct cca__pool *const other = find_pool(pool, rounded, size);
     const uint32_t claimed = other != NULL ? claim(other, rounded, size) : 0;
     if (claimed == 0) return BASE_OK;
-    uint32_t number;
+    uint32_t number = 0;
     cca__lock_take(&stream->lock);
     enum base_status status = cca__block_take(&stream->unused_blocks, &cca->block_chunks, &number);
     cca__lock_release(&stream->lock);

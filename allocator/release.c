@@ -63,7 +63,8 @@ static enum base_status release_pool(struct cca__pool *pool) {
     for (uint32_t number = cca__free_index_next(&pool->index, cca->blocks, 0), next; number != 0;
          number = next) {
         next = cca__free_index_next(&pool->index, cca->blocks, number);
-        if (cca__block_is_whole_segment(cca__block_at(cca, number))) chain_append_locked(pool, &chain, number);
+        if (cca__block_is_whole_segment(cca__block_at(cca, number)))
+            chain_append_locked(pool, &chain, number);
     }
     cca__lock_release(&pool->stream->lock);
     return release_chain(pool, chain.first, NULL);
@@ -77,8 +78,8 @@ static void trim_metadata(struct cca *cca) {
     cca__arena_trim(&cca->page_table.leaves);
 }
 
-enum base_status cca__release_all_locked(struct cca__device *device) {
-    enum base_status status = cca__synchronize_pending(device);
+enum base_status cca__release_cached_locked(struct cca__device *device) {
+    enum base_status status = BASE_OK;
     for (int kind = CCA__POOL_LARGE; kind >= CCA__POOL_SMALL; --kind) {
         for (size_t index = 0; index < device->stream_count && status == BASE_OK; ++index)
             status = release_pool(&device->by_handle[index]->pools[kind]);
@@ -87,6 +88,11 @@ enum base_status cca__release_all_locked(struct cca__device *device) {
     }
     trim_metadata(device->owner);
     return status;
+}
+
+enum base_status cca__release_all_locked(struct cca__device *device) {
+    const enum base_status status = cca__synchronize_pending(device);
+    return status != BASE_OK ? status : cca__release_cached_locked(device);
 }
 
 //------------------------------------------------------------------------------------------------

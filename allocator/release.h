@@ -7,7 +7,9 @@
 
 #include "allocator/core.h"
 
-// Waits for all pending frees and returns every segment that is wholly free.
+// Returns every segment that is wholly free.
+enum base_status cca__release_cached_locked(struct cca__device *device) BASE_MUST_USE;
+// Waits for all pending frees first.
 enum base_status cca__release_all_locked(struct cca__device *device) BASE_MUST_USE;
 
 // Under max_split_size: releases a block that the request could not use for its size, or several of

@@ -23,8 +23,8 @@ enum base_status cca__segment_add(struct cca__pool *pool, void *memory, size_t s
 // POOL's.
 enum base_status cca__segment_release(struct cca__pool *pool, uint32_t block_number) BASE_MUST_USE;
 
-// Makes a segment that is on no stream the pool's, with the unused block NUMBER for all of it: free,
-// not in the index yet. The stream's lock held.
+// Makes a segment that is on no stream the pool's, with the unused block NUMBER for all of it:
+// free, not in the index yet. The stream's lock held.
 void cca__segment_enter_locked(struct cca *cca, struct cca__pool *pool, uint32_t segment_number,
                                uint32_t number);
 

@@ -50,9 +50,9 @@ static void a_wrong_text_keeps_what_came_before_the_error(void) {
 
 static void what_is_not_built_changes_nothing(void) {
     struct allocator *const allocator = testing_create("max_split_size_mb:64", BASE_GIB);
-    BASE_CHECK_EQ(cca_set_config(allocator, "max_split_size_mb:32,x_reclaim_idle:True"),
+    BASE_CHECK_EQ(cca_set_config(allocator, "max_split_size_mb:32,x_torch_faults:True"),
                   BASE_UNSUPPORTED);
-    BASE_CHECK(testing_message_has("x_reclaim_idle:True"));
+    BASE_CHECK(testing_message_has("x_torch_faults:True"));
     struct cca_settings settings = settings_of(allocator);
     BASE_CHECK_EQ(settings.max_split_size, 64 * BASE_MIB);
     BASE_CHECK(strcmp(settings.text, "max_split_size_mb:64") == 0);

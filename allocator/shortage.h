@@ -9,6 +9,7 @@
 //     4. with max_split_size: release of a few cached oversize blocks, and a new segment
 //     5. wait for all frees that are pending, release of everything cached, and a new segment
 //     6. out of memory
+// Settings of our own add to it: x_reclaim_idle before 2, x_wait:enough and x_retry_search in 5.
 #ifndef TIDEMARK_ALLOCATOR_SHORTAGE_H
 #define TIDEMARK_ALLOCATOR_SHORTAGE_H
 
