@@ -102,6 +102,27 @@ static void ladder_all(void) {
     ladder_end(&drawing);
 }
 
+// A program's own cache that gives a block back when the allocator is about to ask the device.
+static bool give_a_back(void *context, int device) {
+    (void)device;
+    drawing_give(context, 'A');
+    return true;
+}
+
+static void ladder_callback(void) {
+    struct drawing drawing;
+    struct story story;
+    drawing_start(&drawing, "", 64 * BASE_MIB);
+    observe(&drawing, &story);
+    puts("ladder, 64 MiB, a callback that frees A");
+    request(&drawing, &story, 'A', 24 * BASE_MIB, NULL);
+    DRAWING_OK(cca_add_free_memory_callback(
+        drawing.allocator,
+        &(struct cca_free_memory_callback){.free_memory = give_a_back, .context = &drawing}));
+    request(&drawing, &story, 'B', 16 * BASE_MIB, NULL);
+    ladder_end(&drawing);
+}
+
 static void ladder_oversize(void) {
     struct drawing drawing;
     struct story story;
@@ -178,7 +199,8 @@ static void fields(void) {
 int main(void) {
     pools();
     ladder_all();
-    ladder_oversize();
+    ladder_callback();
     ladder_collect();
+    ladder_oversize();
     fields();
 }
