@@ -1,18 +1,53 @@
-// What the caching allocator costs on the host, beside the limits that it is held to.
+// What the caching allocator costs on the host, as a table of limits: each row says what was
+// measured, what it may be at most, and whether it is.
+//
+// How it measures. Most rows are quotients to a list that decides nothing (bench/ideal_list.h):
+// both are measured in turns, the quotient is taken within each round, where both met the same
+// state of the machine, and the row is the median of the rounds. Times are CPU times of one thread,
+// of two threads the elapsed time; a second thread is alive throughout, since glibc takes locks
+// more cheaply in a process of one. The device only accounts. Every case earns its time: the blocks
+// are distinct, the statistics agree, nothing is left behind; else the program ends with status 1.
+// A limit that is missed ends nothing: times are no tests.
 #include "bench/allocator_speed.h"
+
 #include "base/options.h"
 #include "base/progress.h"
 #include "bench/companion.h"
+#include "bench/context.h"
 #include "bench/device.h"
 #include "bench/pin.h"
+#include "bench/result_folder.h"
+#include "bench/session_measure.h"
 
-#include <stdio.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
-static const char *only, *subject = "caching";
+#define SMOKE_ITERATION_COUNT 10 // of a script that is as many cycles
+#define LIVE_ITERATION_COUNT 200000
+
+// Rounds of each group, and how long (or how often) a case runs within one.
+static const struct group {
+    int rounds, rounds_quick;
+    double min_time_s, min_time_quick_s; // 0: `iterations`
+    uint64_t iterations;
+    bool manual;
+} groups[SPEED_GROUP_COUNT] = {
+    [SPEED_GROUP_PATTERN] = {15, 5, 0.03, 0.008, 0, false},
+    [SPEED_GROUP_LIVE] = {7, 3, 0, 0, LIVE_ITERATION_COUNT, false},
+    [SPEED_GROUP_BULK] = {15, 5, 0, 0, 1, true},
+    [SPEED_GROUP_MEMORY] = {1, 1, 0, 0, 1, true},
+};
+
+static const char *only, *subject = "caching", *filter;
 static uint64_t iterations = 1000000;
 static bool two_threads;
 
 static const struct base_option options[] = {
+    {"smoke", NULL, BASE_OPTION_FLAG, &speed_run.smoke,
+     "check every case with a few iterations and print no times"},
+    {"filter", "REGEX", BASE_OPTION_TEXT, &filter,
+     "measure only the benchmarks whose names match (allocator/mixed, allocator/trace ...)"},
     {"only", "PATTERN", BASE_OPTION_TEXT, &only,
      "play one pattern and measure nothing, for a profiler: window_512, window_64k, window_4m, "
      "pair_512, pair_4m, mixed, transformer, record_stream"},
@@ -25,31 +60,162 @@ static const struct base_option options[] = {
 
 static const struct base_program program = {
     .name = "allocator",
-    .summary = "Plays an access pattern on the caching allocator.",
-    .common = BASE_COMMON_SEED | BASE_COMMON_CAPACITY,
+    .arguments = "[TRACE...]",
+    .summary = "Measures what the caching allocator costs on the host, beside its limits.",
+    .details = "TRACE: recorded programs to play as well. With --out, writes DIR/allocator.json "
+               "(docs/results.md); --format json writes that to stdout instead of the table.",
+    .common = BASE_COMMON_OUT | BASE_COMMON_SEED | BASE_COMMON_QUICK | BASE_COMMON_FORMAT,
     .options = options,
+    .argument_count_maximum = -1,
 };
 
+//--------------------------------------------------------------------------------------------------
+// The run.
+
+// Every session once with every block compared with all live ones, before anything is timed.
+static enum base_status sessions_check(void) {
+    for (size_t i = 0; i < speed_case_count(); i++) {
+        const struct speed_case *checked = speed_case_get(i);
+        if (checked->setup.subject == NULL || strcmp(checked->setup.subject->name, "no_list") == 0)
+            continue;
+        if (base_interrupted()) return base_status_set(BASE_INTERRUPTED, "interrupted");
+        const enum base_status status = bench_session_check(&checked->setup, checked->name);
+        if (status != BASE_OK) return status;
+    }
+    return BASE_OK;
+}
+
+static bool needs_two_cores(const struct speed_case *measured) {
+    return measured->setup.thread_count > bench_core_count() && !speed_run.smoke;
+}
+
+static void group_register(enum speed_group group) {
+    bench_unregister_all();
+    for (size_t i = 0; i < speed_case_count(); i++) {
+        struct speed_case *registered = speed_case_get(i);
+        if (registered->group != group) continue;
+        if (needs_two_cores(registered))
+            fprintf(stderr, "%s: left out: two threads need two cores\n", registered->name);
+        else if (groups[group].manual)
+            bench_register_manual(registered->name, registered->measure, registered);
+        else
+            bench_register(registered->name, registered->measure, registered);
+    }
+}
+
+static enum base_status group_run(enum speed_group group) {
+    const struct group *how = &groups[group];
+    const struct bench_options run = {
+        .filter = filter,
+        .min_time_s = speed_run.quick ? how->min_time_quick_s : how->min_time_s,
+        .rounds = speed_run.smoke   ? 1
+                  : speed_run.quick ? how->rounds_quick
+                                    : how->rounds,
+        .iterations = speed_run.smoke && !how->manual ? SMOKE_ITERATION_COUNT : how->iterations,
+        .progress_label = speed_run.smoke ? NULL : program.name};
+    struct bench_results *results = NULL;
+    group_register(group);
+    if (bench_matching_count(filter) == 0) return BASE_OK;
+    const enum base_status status = bench_run(&run, &results);
+    if (status != BASE_OK) return status;
+    if (speed_results == NULL)
+        speed_results = results;
+    else
+        bench_results_append(speed_results, results);
+    return BASE_OK;
+}
+
+static enum base_status measure_all(const struct base_common *common) {
+    enum base_status status = BASE_OK;
+    speed_patterns_add();
+    status = speed_traces_add(common->arguments, common->argument_count);
+    if (status != BASE_OK) return status;
+    speed_growth_add();
+    speed_bulk_add();
+    speed_memory_add();
+    if (filter == NULL) status = sessions_check();
+    for (int i = 0; i < SPEED_GROUP_COUNT && status == BASE_OK; i++)
+        status = group_run((enum speed_group)i);
+    if (status == BASE_OK && speed_results == NULL)
+        status = base_status_set(BASE_INVALID_VALUE, "no benchmark's name matches '%s'", filter);
+    return status;
+}
+
+//--------------------------------------------------------------------------------------------------
+// What comes of it.
+
+static void rows_add(void) {
+    speed_patterns_rows_add();
+    speed_traces_rows_add();
+    speed_bulk_rows_add();
+    speed_memory_rows_add();
+    speed_growth_rows_add();
+}
+
+static void print(const struct base_common *common, const struct bench_context *context) {
+    if (speed_run.smoke) {
+        printf("allocator: %zu cases, results right, nothing leaked (seed %" PRIu64 ")\n",
+               bench_results_count(speed_results), speed_run.seed);
+        return;
+    }
+    rows_add();
+    if (common->format_json) {
+        bench_results_print(speed_results);
+        return;
+    }
+    printf("%s; pinned to CPU %s; load %s; seed %s\n%s\n", bench_context_value(context, "device"),
+           bench_context_value(context, "pinned_cpu"), bench_context_value(context, "load_1min"),
+           bench_context_value(context, "seed"), bench_context_value(context, "topology"));
+    speed_table_print();
+}
+
+//--------------------------------------------------------------------------------------------------
+// The program.
+
+static enum base_status measure_and_report(const struct base_common *common, int cpu,
+                                           const char *folder) {
+    struct bench_context context;
+    bench_context_collect(&(struct bench_context_options){.seed = common->seed, .pinned_cpu = cpu},
+                          &context);
+    bench_context_apply(&context);
+    enum base_status status = measure_all(common);
+    if (status == BASE_OK) print(common, &context);
+    if (status == BASE_OK && folder != NULL)
+        status = bench_results_publish(speed_results, folder, "allocator.json");
+    bench_results_destroy(speed_results);
+    return status;
+}
+
 static enum base_status run(const struct base_common *common) {
-    const enum base_status status = bench_device_prepare(&program, common, 0);
-    int cpu;
+    static const char *const file_names[] = {"allocator.json", NULL};
+    struct bench_result_folder folder = {0};
+    int cpu = -1;
+    enum base_status status = bench_device_prepare(&program, common, SPEED_CAPACITY_BYTES);
+    if (status == BASE_OK && common->out != NULL)
+        status = bench_result_folder_make(program.name, common->out, file_names, &folder);
     if (status != BASE_OK) return status;
     if (bench_pin_thread(0, &cpu) != BASE_OK)
         fprintf(stderr, "allocator: %s\n", base_status_message());
-    return speed_only(only, subject, iterations, two_threads);
+    speed_patterns_init();
+    bench_companion_begin();
+    status = only != NULL ? speed_only(only, subject, iterations, two_threads)
+                          : measure_and_report(common, cpu, folder.path);
+    bench_companion_end();
+    speed_growth_deinit();
+    speed_traces_deinit();
+    speed_patterns_deinit();
+    bench_result_folder_release(&folder);
+    return status;
 }
 
 int main(int argc, char **argv) {
     struct base_common common = BASE_COMMON_DEFAULTS;
     base_options_parse(&program, argc, argv, &common);
     base_interrupt_install();
-    if (only == NULL) base_options_usage_error(&program, "--only PATTERN is needed");
-    speed_patterns_init(common.seed);
-    bench_companion_begin();
+    speed_run.quick = common.quick;
+    speed_run.seed = common.seed;
     const enum base_status status = run(&common);
-    bench_companion_end();
-    speed_patterns_deinit();
     if (status == BASE_OK) return 0;
     fprintf(stderr, "allocator: %s\n", base_status_message());
-    return base_status_exit_code(status);
+    return status == BASE_INTERRUPTED ? base_interrupt_exit_code() : base_status_exit_code(status);
 }

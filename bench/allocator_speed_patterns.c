@@ -1,15 +1,46 @@
-// The patterns of this benchmark by name.
+// Patterns on one stream by one thread, and by two threads on one stream or on their own.
+//
+// The event calls of record_stream are light (bench/light_events.h): they count, but cost what the
+// loop around them costs.
 #include "bench/allocator_speed.h"
 
 #include "base/check.h"
 #include "base/size.h"
+#include "bench/light_events.h"
+#include "bench/subject.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct bench_pattern patterns[SPEED_PATTERN_COUNT];
 static struct bench_script transformer;
 
-void speed_patterns_init(uint64_t seed) {
+// What is measured of each pattern; NULL: not measured.
+struct measured {
+    struct speed_case *ideal_list, *mutex_list, *caching;
+    struct speed_case *mutex_list_two, *caching_one_stream, *caching_own_streams;
+};
+static struct measured measured[SPEED_PATTERN_COUNT];
+static struct speed_case *loop;
+
+static const struct {
+    const char *text;
+    double limit;            // times mutex_list
+    double limit_one_stream; // two threads; 0: not measured
+    double limit_own_streams;
+} wanted[SPEED_PATTERN_COUNT] = {
+    [SPEED_PATTERN_WINDOW_512] = {"window of 512 B, 64 live", 1.5, 1.8, 1.6},
+    [SPEED_PATTERN_WINDOW_64K] = {"window of 64 KiB, 64 live", 1.5, 0, 0},
+    [SPEED_PATTERN_WINDOW_4M] = {"window of 4 MiB, 64 live", 1.5, 0, 0},
+    [SPEED_PATTERN_PAIR_512] = {"pair of 512 B", 1.8, 1.8, 1.8},
+    [SPEED_PATTERN_PAIR_4M] = {"pair of 4 MiB", 1.8, 0, 0},
+    [SPEED_PATTERN_MIXED] = {"mixed, 512 B to 64 MiB, 1,024 live", 5.5, 3.5, 1.8},
+    [SPEED_PATTERN_TRANSFORMER] = {"transformer step", 3.3, 3.5, 1.8},
+    [SPEED_PATTERN_RECORD_STREAM] = {"pair with record_stream, event calls in it", 3, 0, 0},
+};
+
+void speed_patterns_init(void) {
     static const struct {
         enum speed_pattern pattern;
         enum bench_pattern_kind kind;
@@ -24,7 +55,8 @@ void speed_patterns_init(uint64_t seed) {
         {SPEED_PATTERN_RECORD_STREAM, BENCH_PATTERN_RECORD, 4 * BASE_MIB},
     };
     for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
-        bench_pattern_init(&patterns[plain[i].pattern], plain[i].kind, plain[i].bytes, seed);
+        bench_pattern_init(&patterns[plain[i].pattern], plain[i].kind, plain[i].bytes,
+                           speed_run.seed);
     bench_script_transformer(&transformer);
     bench_pattern_init_script(&patterns[SPEED_PATTERN_TRANSFORMER], &transformer);
 }
@@ -54,4 +86,117 @@ enum speed_pattern speed_pattern_find(const char *name) {
         if (strcmp(speed_pattern_name((enum speed_pattern)i), name) == 0)
             return (enum speed_pattern)i;
     return SPEED_PATTERN_COUNT;
+}
+
+//--------------------------------------------------------------------------------------------------
+// Cases.
+
+static enum base_status light_events_begin(struct bench_session *session) {
+    (void)session;
+    bench_light_events_begin(true);
+    return BASE_OK;
+}
+static void light_events_end(struct bench_session *session) {
+    (void)session;
+    bench_light_events_end();
+}
+
+static struct speed_case *add(enum speed_pattern pattern, const struct bench_subject *subject,
+                              int thread_count, enum bench_streams streams) {
+    struct speed_case *added =
+        speed_case_add_session(SPEED_GROUP_PATTERN, speed_pattern_name(pattern), subject,
+                               &patterns[pattern], thread_count, streams);
+    if (pattern == SPEED_PATTERN_RECORD_STREAM) {
+        added->setup.prepare = light_events_begin;
+        added->setup.finish = light_events_end;
+    }
+    return added;
+}
+
+// Cases whose quotient is wanted are neighbours.
+void speed_patterns_add(void) {
+    loop = add(SPEED_PATTERN_PAIR_4M, &bench_subject_no_list, 1, BENCH_STREAMS_ONE);
+    for (int i = 0; i < SPEED_PATTERN_COUNT; i++) {
+        const enum speed_pattern pattern = (enum speed_pattern)i;
+        struct measured *of = &measured[i];
+        if (pattern != SPEED_PATTERN_RECORD_STREAM) { // the lists know no streams
+            of->ideal_list = add(pattern, &bench_subject_ideal_list, 1, BENCH_STREAMS_ONE);
+            of->mutex_list = add(pattern, &bench_subject_mutex_list, 1, BENCH_STREAMS_ONE);
+        }
+        of->caching = add(pattern, &bench_subject_caching, 1, BENCH_STREAMS_ONE);
+        if (wanted[i].limit_one_stream <= 0) continue;
+        of->caching_own_streams = add(pattern, &bench_subject_caching, 2, BENCH_STREAMS_OWN);
+        of->caching_one_stream = add(pattern, &bench_subject_caching, 2, BENCH_STREAMS_ONE);
+        of->mutex_list_two = add(pattern, &bench_subject_mutex_list, 2, BENCH_STREAMS_ONE);
+    }
+    // It is next to its limit, as the pattern before it.
+    measured[SPEED_PATTERN_RECORD_STREAM].mutex_list = measured[SPEED_PATTERN_PAIR_4M].mutex_list;
+}
+
+const struct speed_case *speed_case_mutex_pair(void) {
+    return measured[SPEED_PATTERN_PAIR_4M].mutex_list;
+}
+
+//--------------------------------------------------------------------------------------------------
+// Rows.
+
+static void one_thread_add(void) {
+    speed_section_add("One thread, one stream: a pair, times mutex_list (a free list a size "
+                      "class, under one pthread mutex)");
+    for (int i = 0; i < SPEED_PATTERN_COUNT; i++) {
+        const struct measured *of = &measured[i];
+        const struct speed_row row = {.text = wanted[i].text,
+                                      .measured = speed_quotient(of->caching, of->mutex_list, 1),
+                                      .limit = wanted[i].limit,
+                                      .unit = SPEED_UNIT_TIMES};
+        char ideal[32] = "";
+        if (of->ideal_list != NULL)
+            snprintf(ideal, sizeof ideal, ", ideal_list %.1f", speed_fastest_ns(of->ideal_list));
+        speed_row_add(&row, of->caching, "%6.1f ns; mutex_list %.1f%s",
+                      speed_fastest_ns(of->caching), speed_fastest_ns(of->mutex_list), ideal);
+    }
+    const struct speed_row row = {.text = "the loop and its calls alone",
+                                  .measured = speed_fastest_ns(loop),
+                                  .limit = NAN,
+                                  .unit = SPEED_UNIT_NS};
+    speed_row_add(&row, loop, "%s", "in all of the above");
+}
+
+static void own_streams_add(void) {
+    speed_section_add("Two threads on their own streams: throughput of both, times one thread's");
+    for (int i = 0; i < SPEED_PATTERN_COUNT; i++) {
+        const struct measured *of = &measured[i];
+        if (of->caching_own_streams == NULL) continue;
+        const struct speed_row row = {.text = wanted[i].text,
+                                      .measured =
+                                          speed_quotient(of->caching, of->caching_own_streams, 2),
+                                      .limit = wanted[i].limit_own_streams,
+                                      .unit = SPEED_UNIT_TIMES,
+                                      .at_least = true};
+        speed_row_add(&row, of->caching_own_streams, "%6.1f ns in each",
+                      speed_fastest_ns(of->caching_own_streams));
+    }
+}
+
+static void one_stream_add(void) {
+    speed_section_add(
+        "Two threads on one stream: a pair, times mutex_list under the same contention");
+    for (int i = 0; i < SPEED_PATTERN_COUNT; i++) {
+        const struct measured *of = &measured[i];
+        if (of->caching_one_stream == NULL) continue;
+        const struct speed_row row = {
+            .text = wanted[i].text,
+            .measured = speed_quotient(of->caching_one_stream, of->mutex_list_two, 1),
+            .limit = wanted[i].limit_one_stream,
+            .unit = SPEED_UNIT_TIMES};
+        speed_row_add(&row, of->caching_one_stream, "%6.1f ns in each; mutex_list %.1f",
+                      speed_fastest_ns(of->caching_one_stream),
+                      speed_fastest_ns(of->mutex_list_two));
+    }
+}
+
+void speed_patterns_rows_add(void) {
+    one_thread_add();
+    own_streams_add();
+    one_stream_add();
 }

@@ -21,7 +21,7 @@
 #include "bench/host_cost_report.h"
 #include "bench/pin.h"
 #include "bench/result_folder.h"
-#include "bench/session.h"
+#include "bench/session_measure.h"
 #include "bench/shim.h"
 #include "bench/subject.h"
 
@@ -101,33 +101,16 @@ static void patterns_forget(void) {
 // Measuring.
 
 static void measure(struct bench_state *state, void *argument) {
-    struct cost_case *measured = argument;
-    struct bench_session session;
-    int64_t device_malloc_count = 0;
-    uint64_t count;
-    if (bench_session_begin(&session, &measured->setup))
-        while (bench_batch_begin(state, &count)) bench_session_run(&session, count);
-    if (!bench_session_end(&session, &device_malloc_count)) {
-        bench_fail(state, "%s", session.failure);
-        return;
-    }
-    bench_counter(state, "leaked_blocks", 0); // bench_session_end looked
-    bench_counter(state, "result_check", 1);
-    bench_counter(state, "device_mallocs", (double)device_malloc_count);
-    bench_label(state, measured->label);
+    const struct cost_case *measured = argument;
+    bench_session_measure(state, &measured->setup, measured->label);
 }
 
 // Every case once with every block compared with all live ones, before anything is timed.
 static enum base_status cases_check(void) {
     for (int i = 0; i < case_count; i++) {
         if (base_interrupted()) return base_status_set(BASE_INTERRUPTED, "interrupted");
-        struct bench_session_setup setup = cases[i].setup;
-        struct bench_session session;
-        int64_t device_malloc_count;
-        setup.checked = true;
-        bench_session_begin(&session, &setup);
-        if (!bench_session_end(&session, &device_malloc_count))
-            return base_status_set(BASE_CHECK_FAILED, "%s: %s", cases[i].name, session.failure);
+        const enum base_status status = bench_session_check(&cases[i].setup, cases[i].name);
+        if (status != BASE_OK) return status;
     }
     return BASE_OK;
 }

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "base/size.h"
+#include "bench/rounds.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +11,6 @@
 #include <string.h>
 
 #define PART_SIZE 32
-#define ROUND_COUNT_MAX 256
 
 // A benchmark's name, taken apart.
 struct parts {
@@ -47,26 +47,13 @@ static size_t find(const struct bench_results *results, const char *subject,
     return bench_results_find(results, name);
 }
 
-static int double_compare(const void *a, const void *b) {
-    const double first = *(const double *)a, second = *(const double *)b;
-    return first < second ? -1 : first > second;
-}
-
-// The median over rounds of FACTOR * above / below. One thread is compared by its CPU time, which
-// is the elapsed time as long as nobody else wants the CPU, and stays so when somebody does.
 static double quotient_within_rounds(const struct bench_results *results, size_t above,
                                      size_t below, double factor) {
     const struct bench_result a = bench_results_get(results, above),
                               b = bench_results_get(results, below);
-    BASE_CHECK_EQ(a.round_count, b.round_count);
-    BASE_CHECK_LE(a.round_count, ROUND_COUNT_MAX);
-    double quotients[ROUND_COUNT_MAX];
     const bool alone = !parts_of(a.name).two_threads && !parts_of(b.name).two_threads;
-    const double *above_ns = alone ? a.cpu_ns : a.real_ns, *below_ns = alone ? b.cpu_ns : b.real_ns;
-    for (int i = 0; i < a.round_count; i++) quotients[i] = factor * above_ns[i] / below_ns[i];
-    const size_t count = (size_t)a.round_count;
-    qsort(quotients, count, sizeof quotients[0], double_compare);
-    return count % 2 ? quotients[count / 2] : (quotients[count / 2 - 1] + quotients[count / 2]) / 2;
+    return bench_quotient_within_rounds(&a, &b, alone ? BENCH_CLOCK_CPU : BENCH_CLOCK_REAL,
+                                        factor);
 }
 
 void bench_host_cost_derive(struct bench_results *results) {

@@ -22,9 +22,7 @@
 #define SCRIPT_WARM_UP_COUNT 3 // cycles, until nothing is new any more
 #define SPIN_COUNT 1000        // looks at a flag before the CPU is offered to others
 
-static void fail(struct bench_session *session, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void fail(struct bench_session *session, const char *format, ...) {
+void bench_session_fail(struct bench_session *session, const char *format, ...) {
     if (session->failed) return;
     session->failed = true;
     va_list arguments;
@@ -34,7 +32,7 @@ static void fail(struct bench_session *session, const char *format, ...) {
 }
 
 static bool succeeded(struct bench_session *session, enum base_status status) {
-    if (status != BASE_OK) fail(session, "%s", base_status_message());
+    if (status != BASE_OK) bench_session_fail(session, "%s", base_status_message());
     return status == BASE_OK;
 }
 
@@ -83,7 +81,7 @@ static bool streams_create(struct bench_session *session, int i) {
         if (!own && (i > 0 || j == 0)) continue;
         const cudaError_t error = cudaStreamCreate(&session->streams[i][j]);
         if (error != cudaSuccess) {
-            fail(session, "cudaStreamCreate: %s", cudaGetErrorString(error));
+            bench_session_fail(session, "cudaStreamCreate: %s", cudaGetErrorString(error));
             return false;
         }
     }
@@ -96,7 +94,7 @@ static void streams_destroy(struct bench_session *session, int i) {
     for (uint32_t j = 0; j < session->setup.pattern->stream_count && !shared; j++)
         if (session->streams[i][j] != NULL &&
             cudaStreamDestroy(session->streams[i][j]) != cudaSuccess)
-            fail(session, "a stream could not be destroyed");
+            bench_session_fail(session, "a stream could not be destroyed");
     free(session->streams[i]);
 }
 
@@ -148,6 +146,8 @@ bool bench_session_begin(struct bench_session *session, const struct bench_sessi
 #endif
     if (!succeeded(session, setup->subject->create(&session->allocator))) return false;
     if (!users_begin(session)) return false;
+    session->prepared = true;
+    if (setup->prepare != NULL && !succeeded(session, setup->prepare(session))) return false;
     if (setup->checked)
         for (int i = 0; i < setup->thread_count; i++)
             if (!succeeded(session, bench_user_run_checked(&session->users[i],
@@ -170,9 +170,10 @@ bool bench_session_run(struct bench_session *session, uint64_t count) {
     const bool right = bench_user_run(&session->users[0], count);
     if (session->thread_started)
         flag_wait(&session->done, turn); // acquires what the second thread wrote
-    if (!right) fail(session, "a call failed: %s", base_status_message());
+    if (!right) bench_session_fail(session, "a call failed: %s", base_status_message());
     if (session->second_failed)
-        fail(session, "a call of the second thread failed: %s", session->second_failure);
+        bench_session_fail(session, "a call of the second thread failed: %s",
+                           session->second_failure);
     return !session->failed;
 }
 
@@ -181,7 +182,7 @@ bool bench_session_run_timed(struct bench_session *session, uint64_t count,
     if (session->failed) return false;
     session->ran = true;
     if (!bench_user_run_timed(&session->users[0], count, histogram))
-        fail(session, "a call failed: %s", base_status_message());
+        bench_session_fail(session, "a call failed: %s", base_status_message());
     return !session->failed;
 }
 
@@ -190,17 +191,18 @@ static void check_result(struct bench_session *session, int64_t *device_malloc_c
     const enum bench_pattern_kind kind = session->setup.pattern->kind;
     if (session->setup.subject->has_cache && kind != BENCH_PATTERN_MIXED &&
         kind != BENCH_PATTERN_SCRIPT && *device_malloc_count != 0)
-        fail(session,
-             "%" PRId64
-             " requests reached the device, though every one of them should hit the cache",
-             *device_malloc_count);
+        bench_session_fail(
+            session,
+            "%" PRId64
+            " requests reached the device, though every one of them should hit the cache",
+            *device_malloc_count);
     succeeded(session, bench_users_check(session->users, (size_t)session->user_count));
 }
 
 static void check_leaks(struct bench_session *session) {
     int64_t leaked = 0;
     if (!succeeded(session, bench_leaked_blocks(session->allocator, &leaked))) return;
-    if (leaked != 0) fail(session, "%" PRId64 " blocks leaked", leaked);
+    if (leaked != 0) bench_session_fail(session, "%" PRId64 " blocks leaked", leaked);
 }
 
 bool bench_session_end(struct bench_session *session, int64_t *device_malloc_count) {
@@ -209,6 +211,7 @@ bool bench_session_end(struct bench_session *session, int64_t *device_malloc_cou
         base_thread_join(&session->thread);
     }
     *device_malloc_count = 0;
+    if (session->prepared && session->setup.finish != NULL) session->setup.finish(session);
     if (!session->failed && session->ran) check_result(session, device_malloc_count);
     for (int i = 0; i < session->user_count; i++)
         succeeded(session, bench_user_deinit(&session->users[i]));
@@ -217,8 +220,9 @@ bool bench_session_end(struct bench_session *session, int64_t *device_malloc_cou
     for (int i = 0; i < session->setup.thread_count; i++) streams_destroy(session, i);
 #ifdef TIDEMARK_SIMULATOR
     if (sim_used_bytes(DEVICE) != 0)
-        fail(session, "%" PRIu64 " bytes of the device are held after the allocator is gone",
-             sim_used_bytes(DEVICE));
+        bench_session_fail(session,
+                           "%" PRIu64 " bytes of the device are held after the allocator is gone",
+                           sim_used_bytes(DEVICE));
 #endif
     return !session->failed;
 }

@@ -32,11 +32,17 @@ struct bench_subject {
 
 enum bench_streams { BENCH_STREAMS_ONE, BENCH_STREAMS_OWN }; // for all threads, or for each
 
+struct bench_session;
+
 struct bench_session_setup {
     const struct bench_subject *subject;
     const struct bench_pattern *pattern;
     int thread_count; // 1 or 2
     enum bench_streams streams;
+    // Called when the live sets are there, and before the result is judged (that too if the former
+    // failed): for what a case needs besides. NULL: nothing.
+    enum base_status (*prepare)(struct bench_session *session);
+    void (*finish)(struct bench_session *session);
     bool checked; // compare every block of some thousand iterations with all live ones first: slow
 };
 
@@ -50,6 +56,7 @@ struct bench_session {
     int user_count;              // begun ones
     int64_t device_malloc_count; // before the run
     bool ran;
+    bool prepared;
     bool failed;
     char failure[512];
 
@@ -73,6 +80,10 @@ bool bench_session_run(struct bench_session *session, uint64_t count);
 // COUNT iterations of the first thread, each timed alone.
 bool bench_session_run_timed(struct bench_session *session, uint64_t count,
                              struct base_histogram *histogram);
+
+// For prepare and finish: the session fails with this sentence, unless it has already.
+void bench_session_fail(struct bench_session *session, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 // Checks the live blocks, gives everything back, looks for leaks, destroys. True: every step since
 // begin went right. Sets *device_malloc_count to the device's allocations during the runs.

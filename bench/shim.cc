@@ -19,6 +19,7 @@ extern "C" {
 
 #include <algorithm>
 #include <cstdarg>
+#include <cstdlib>
 #include <map>
 #include <sstream>
 #include <string>
@@ -191,6 +192,30 @@ Run run_to_report(const bench_measured &measured, size_t index) {
     return run;
 }
 
+// Google Benchmark's JSON of the results whose name begins with PREFIX; "" if there are none.
+std::string results_json(const bench_results *results, const char *prefix) {
+    std::vector<Run> runs;
+    for (size_t i = 0; i < results->measured.size(); i++)
+        if (results->measured[i].name.rfind(prefix, 0) == 0)
+            runs.push_back(run_to_report(results->measured[i], i));
+    if (runs.empty()) return "";
+
+    auto *&library_context = benchmark::internal::GetGlobalContext();
+    if (library_context)
+        library_context->clear(); // else the library refuses a key that it has seen
+    for (const auto &entry : context) benchmark::AddCustomContext(entry.first, entry.second);
+
+    std::ostringstream text;
+    benchmark::JSONReporter reporter;
+    reporter.SetOutputStream(&text);
+    reporter.SetErrorStream(&text);
+    if (!reporter.ReportContext(benchmark::BenchmarkReporter::Context()))
+        std::abort(); // it never refuses
+    reporter.ReportRuns(runs);
+    reporter.Finalize();
+    return text.str();
+}
+
 void register_one(const char *name, void (*function)(bench_state *, void *), void *argument,
                   bool manual) {
     registrations.push_back({name, function, argument, manual, 0});
@@ -207,6 +232,12 @@ void bench_register(const char *name, void (*function)(bench_state *, void *), v
 void bench_register_manual(const char *name, void (*function)(bench_state *, void *),
                            void *argument) {
     register_one(name, function, argument, true);
+}
+
+size_t bench_matching_count(const char *filter) {
+    std::vector<registration> chosen;
+    (void)choose(filter ? filter : ".", &chosen);
+    return chosen.size();
 }
 
 void bench_unregister_all(void) { registrations.clear(); }
@@ -329,33 +360,19 @@ enum base_status bench_results_publish(const bench_results *results, const char 
 
 enum base_status bench_results_write_some(const bench_results *results, const char *prefix,
                                           const char *path) {
-    std::vector<Run> runs;
-    for (size_t i = 0; i < results->measured.size(); i++)
-        if (results->measured[i].name.rfind(prefix, 0) == 0)
-            runs.push_back(run_to_report(results->measured[i], i));
-    if (runs.empty()) return BASE_OK;
-
-    auto *&library_context = benchmark::internal::GetGlobalContext();
-    if (library_context)
-        library_context->clear(); // else the library refuses a key that it has seen
-    for (const auto &entry : context) benchmark::AddCustomContext(entry.first, entry.second);
-
-    std::ostringstream text;
-    benchmark::JSONReporter reporter;
-    reporter.SetOutputStream(&text);
-    reporter.SetErrorStream(&text);
-    if (!reporter.ReportContext(benchmark::BenchmarkReporter::Context()))
-        return base_status_set(BASE_CHECK_FAILED, "%s: Google Benchmark refused to report", path);
-    reporter.ReportRuns(runs);
-    reporter.Finalize();
-
+    const std::string json = results_json(results, prefix);
+    if (json.empty()) return BASE_OK;
     base_file file;
     const enum base_status status = base_file_create(&file, path);
     if (status != BASE_OK) return status;
-    const std::string json = text.str();
     fwrite(json.data(), 1, json.size(),
            file.stream); // base_file_commit looks at the stream's error flag
     return base_file_commit(&file);
+}
+
+void bench_results_print(const bench_results *results) {
+    const std::string json = results_json(results, "");
+    fwrite(json.data(), 1, json.size(), stdout);
 }
 
 } // extern "C"

@@ -47,6 +47,9 @@ void bench_register_manual(const char *name,
                            void (*function)(struct bench_state *state, void *argument),
                            void *argument);
 
+// How many of the registered benchmarks FILTER leaves (NULL: all); 0 too if it is no expression.
+size_t bench_matching_count(const char *filter);
+
 // Forgets what was registered.
 void bench_unregister_all(void);
 
@@ -124,6 +127,8 @@ void bench_context_set(const char *key, const char *value);
 // file is complete or absent.
 enum base_status bench_results_write(const struct bench_results *results,
                                      const char *path) BASE_MUST_USE;
+// The same to stdout.
+void bench_results_print(const struct bench_results *results);
 // The same to FOLDER/FILE_NAME, and a line on stdout that names it.
 enum base_status bench_results_publish(const struct bench_results *results, const char *folder,
                                        const char *file_name) BASE_MUST_USE;

@@ -16,6 +16,7 @@
 #include "bench/context.h"
 #include "bench/pin.h"
 #include "bench/result_folder.h"
+#include "bench/rounds.h"
 #include "bench/simulator_speed.h"
 
 #include <inttypes.h>
@@ -77,16 +78,6 @@ static double ns_of(const struct bench_results *results, const struct speed_case
     return result.cpu_ns[round] / (double)measured->per_batch;
 }
 
-static int compare_doubles(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int count) {
-    qsort(values, (size_t)count, sizeof *values, compare_doubles);
-    return count % 2 == 1 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-}
-
 static double fastest_ns(const struct bench_results *results, const struct speed_case *measured,
                          int rounds) {
     double fastest = ns_of(results, measured, 0);
@@ -99,7 +90,7 @@ static double times_mutex(const struct bench_results *results, const struct spee
     double quotients[ROUND_COUNT];
     for (int i = 0; i < rounds; i++)
         quotients[i] = ns_of(results, measured, i) / ns_of(results, &cases[0], i);
-    return median(quotients, rounds);
+    return bench_median(quotients, (size_t)rounds);
 }
 
 static bool is_of(const struct speed_case *measured, const char *series) {
@@ -111,22 +102,14 @@ static bool is_of(const struct speed_case *measured, const char *series) {
 // measured.
 static double exponent(const struct bench_results *results, enum speed_group group,
                        const char *series, int rounds) {
-    double x[8], y[8], mean_x = 0, mean_y = 0, above = 0, below = 0;
-    int count = 0;
+    double x[8], y[8];
+    size_t count = 0;
     for (size_t i = 0; i < case_count; i++) {
         if (cases[i].group != group || !is_of(&cases[i], series)) continue;
-        x[count] = log((double)cases[i].count);
-        y[count++] = log(fastest_ns(results, &cases[i], rounds));
+        x[count] = (double)cases[i].count;
+        y[count++] = fastest_ns(results, &cases[i], rounds);
     }
-    for (int i = 0; i < count; i++) {
-        mean_x += x[i] / count;
-        mean_y += y[i] / count;
-    }
-    for (int i = 0; i < count; i++) {
-        above += (x[i] - mean_x) * (y[i] - mean_y);
-        below += (x[i] - mean_x) * (x[i] - mean_x);
-    }
-    return above / below;
+    return bench_exponent(x, y, count);
 }
 
 // Iterations of different cases hold different numbers of operations.
