@@ -128,6 +128,78 @@ static void patterns_ask_for_what_they_say(void) {
     }
 }
 
+static void a_script_asks_for_its_steps_in_order_and_leaves_what_it_found(void) {
+    struct watcher watcher = watcher_make(FAULT_NONE, 0);
+    struct bench_script script = {0};
+    struct bench_pattern pattern;
+    struct bench_user user;
+    bench_script_malloc(&script, 0, 4096, 0); // stays
+    bench_script_malloc(&script, 1, 100, 0);
+    bench_script_free(&script, 1);
+    bench_script_cycle_begin(&script);
+    bench_script_malloc(&script, 2, 512, 0);
+    bench_script_malloc(&script, 1, 8192, 0);
+    bench_script_free(&script, 2);
+    bench_script_malloc(&script, 2, 1024, 0);
+    bench_script_free(&script, 1);
+    bench_script_free(&script, 2);
+    bench_pattern_init_script(&pattern, &script);
+    BASE_CHECK_EQ(pattern.pair_count, 3);
+    BASE_CHECK_EQ(pattern.live_count, 3);
+    BASE_CHECK_EQ(bench_user_init(&user, &pattern, &watcher.allocator, streams, 5), BASE_OK);
+    BASE_CHECK_EQ(watcher.malloc_count, 2);
+    BASE_CHECK_EQ(watcher.free_count, 1);
+    BASE_CHECK_EQ(watcher.bytes_min, 100);
+    BASE_CHECK(bench_user_run(&user, 7));
+    BASE_CHECK_EQ(watcher.malloc_count, 2 + 7 * 3);
+    BASE_CHECK_EQ(watcher.free_count, 1 + 7 * 3);
+    BASE_CHECK_EQ(watcher.live_count_max, 3);
+    BASE_CHECK_EQ(watcher.bytes_max, 8192);
+    BASE_CHECK_EQ(bench_user_run_checked(&user, 2), BASE_OK);
+    BASE_CHECK_EQ(user.checked_count, 2 * 3);
+    BASE_CHECK_EQ(bench_users_check(&user, 1), BASE_OK); // one block is live
+    BASE_CHECK_EQ(bench_user_deinit(&user), BASE_OK);
+    BASE_CHECK_EQ(watcher.live_count, 0);
+    bench_script_deinit(&script);
+    allocator_destroy(watcher.inner);
+}
+
+static void a_block_handed_out_twice_within_a_script_is_found(void) {
+    struct watcher watcher = watcher_make(FAULT_SAME_BLOCK_TWICE, 3);
+    struct bench_script script = {0};
+    struct bench_pattern pattern;
+    struct bench_user user;
+    bench_script_cycle_begin(&script);
+    for (uint32_t i = 0; i < 4; i++) bench_script_malloc(&script, i, 512, 0);
+    for (uint32_t i = 0; i < 4; i++) bench_script_free(&script, i);
+    bench_pattern_init_script(&pattern, &script);
+    BASE_CHECK_EQ(bench_user_init(&user, &pattern, &watcher.allocator, streams, 0), BASE_OK);
+    BASE_CHECK_EQ(bench_user_run_checked(&user, 1), BASE_CHECK_FAILED);
+    BASE_CHECK(strstr(base_status_message(), "overlap") != NULL);
+    free(user.slots);
+    bench_script_deinit(&script);
+    allocator_destroy(watcher.inner);
+}
+
+// The step of script_transformer.c, counted anew from what its opening comment says. Per layer: 14
+// kept tensors, 4 bf16 copies of weights, 2 projections' results, 8 gradients of activations and 12
+// of weights. Besides: 12 * 12 + 4 weights and temporaries, gradients of the 4 single weights, the
+// loss's copy, logits, logarithms and scalar, 3 gradients of the head, the tokens.
+static void a_transformer_step_has_the_operations_that_it_says(void) {
+    struct bench_script script;
+    bench_script_transformer(&script);
+    BASE_CHECK_EQ(script.cycle_first, 3 * 148);
+    BASE_CHECK_EQ(script.pair_count, 12 * (14 + 4 + 2 + 8 + 12) + 148 + 4 + 4 + 3 + 1);
+    uint64_t resident = 0, bytes_max = 0;
+    for (size_t i = 0; i < script.cycle_first; i++) resident += script.steps[i].bytes;
+    for (size_t i = 0; i < script.step_count; i++)
+        if (script.steps[i].bytes > bytes_max) bytes_max = script.steps[i].bytes;
+    // GPT-2's 124.4 million parameters, with the vocabulary rounded up to 50,304: 124,475,904.
+    BASE_CHECK_EQ(resident, 3 * 4 * UINT64_C(124475904));
+    BASE_CHECK_EQ(bytes_max, UINT64_C(8192) * 50304 * 4);
+    bench_script_deinit(&script);
+}
+
 static void a_block_handed_out_twice_is_found_by_both_checks(void) {
     for (int checked = 0; checked < 2; checked++) {
         struct watcher watcher = watcher_make(FAULT_SAME_BLOCK_TWICE, 164);
@@ -194,6 +266,9 @@ static void lists_round_to_powers_of_two_and_reuse_the_last_block(void) {
 int main(void) {
     every_pattern_passes_on_the_lists_and_leaks_nothing();
     patterns_ask_for_what_they_say();
+    a_script_asks_for_its_steps_in_order_and_leaves_what_it_found();
+    a_block_handed_out_twice_within_a_script_is_found();
+    a_transformer_step_has_the_operations_that_it_says();
     a_block_handed_out_twice_is_found_by_both_checks();
     a_lost_block_and_a_refused_request_are_found();
     lists_round_to_powers_of_two_and_reuse_the_last_block();
