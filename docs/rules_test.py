@@ -6,6 +6,7 @@ import unittest
 
 PAGE = pathlib.Path("docs/rules.md").read_text(encoding="utf-8")
 SOURCE, LOGS = pathlib.Path("allocator"), pathlib.Path("allocator/golden/testdata")
+EXAMPLES = pathlib.Path("docs/examples")
 SECTIONS = [
     "Sizes",
     "Structures",
@@ -15,6 +16,7 @@ SECTIONS = [
     "Expandable segments",
     "Settings",
     "Snapshot",
+    "Beyond PyTorch",
 ]
 # A function's head, with its body behind it.
 FUNCTION = r"^(?:[a-z][^\n;{{}}]*[ *])?\b{}\([^;{{}}]*\) \{{"
@@ -68,7 +70,8 @@ class Rules(unittest.TestCase):
         for _, _, _, held_by in rows():
             for name in re.findall(r"`([^`]+)`", held_by):
                 is_test = re.search(rf"^(static )?void {name}\(void\)", tests, re.M)
-                if not is_test and not (LOGS / f"{name}.log").exists():
+                files = LOGS / f"{name}.log", EXAMPLES / f"{name}.c"
+                if not is_test and not any(file.exists() for file in files):
                     missing.append(name)
         self.assertEqual(missing, [])
 

@@ -1,8 +1,9 @@
-"""A page of docs/ shows what its program prints: page_test.py PAGE PROGRAM [PICTURE...]
+"""A page of docs/ shows what its programs print: page_test.py PAGE PROGRAM... PICTURE.svg...
 
-The page's lines that are indented by four are all that the program prints, in its order. Each number
-in its words stands in that output too, besides those in `code`, of releases and of public reports.
-Commands of the page stand between lines of ```. The pictures are shown by the page, and small.
+The page's lines that are indented by four are all that the programs print, in their order. Each
+number in its words stands in that output too, besides those in `code`, of releases and of public
+reports. Commands of the page stand between lines of ```. The pictures are shown by the page, and
+small.
 """
 
 import pathlib
@@ -11,7 +12,9 @@ import subprocess
 import sys
 import unittest
 
-PAGE, PROGRAM, *PICTURES = map(pathlib.Path, sys.argv[1:])
+PAGE, *OTHERS = map(pathlib.Path, sys.argv[1:])
+PROGRAMS = [path for path in OTHERS if path.suffix != ".svg"]
+PICTURES = [path for path in OTHERS if path.suffix == ".svg"]
 TEXT = PAGE.read_text(encoding="utf-8")
 IMAGE_BYTES_MAX = 60 * 1024
 NUMBER = r"(?<![\w.])\d+(?:\.\d+)?"
@@ -20,10 +23,13 @@ NO_FIGURES = r"`[^`]*`|(PyTorch|CUDA) \d+(\.\d+)?|\b\w+#\d+|\]\([^)]*\)|^\d+\. "
 
 
 def output():
-    result = subprocess.run([PROGRAM], capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        raise AssertionError(result.stderr)
-    return result.stdout
+    text = ""
+    for program in PROGRAMS:
+        result = subprocess.run([program], capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            raise AssertionError(f"{program}: {result.stderr}")
+        text += result.stdout
+    return text
 
 
 def words():
@@ -39,7 +45,7 @@ def words():
 class Page(unittest.TestCase):
     maxDiff = None
 
-    def test_the_page_shows_what_its_program_prints(self):
+    def test_the_page_shows_what_its_programs_print(self):
         shown = "".join(line[4:] + "\n" for line in TEXT.splitlines() if line.startswith("    "))
         self.assertEqual(shown, output())
 
@@ -48,8 +54,11 @@ class Page(unittest.TestCase):
         said = re.findall(NUMBER, words())
         self.assertEqual([number for number in said if number not in printed], [])
 
-    def test_the_page_names_its_program(self):
-        self.assertIn(f"bazel run //docs/examples:{PROGRAM.name}", TEXT)
+    def test_the_page_names_its_programs(self):
+        self.assertTrue(PROGRAMS)
+        commands = [f"bazel run //docs/examples:{program.name}" for program in PROGRAMS]
+        lines = TEXT.splitlines()
+        self.assertEqual([command for command in commands if command not in lines], [])
 
     def test_pictures_are_shown_and_small(self):
         for picture in PICTURES:
