@@ -141,6 +141,7 @@ struct allocator_snapshot_block {
     size_t size;
     size_t requested_size; // of its last use; 0 if never handed out
     enum allocator_block_state state;
+    uint32_t stack; // where it was allocated, while it is not inactive
 };
 
 struct allocator_snapshot_segment {
@@ -149,16 +150,52 @@ struct allocator_snapshot_segment {
     size_t total_size, allocated_size, active_size, requested_size;
     cudaStream_t stream;
     bool is_large, is_expandable;
+    uint32_t stack; // of the call that it was taken for
     struct allocator_pool_id pool;
     uint64_t registration;           // rises with every new segment
     size_t block_first, block_count; // its blocks, in allocator_snapshot.blocks, by address
 };
+
+// The history, where it is recorded (cca_record_history in allocator/cca.h): what was done, as in
+// the events above, and whence.
+struct allocator_snapshot_entry {
+    void *address; // NULL: OOM, SNAPSHOT
+    size_t size, device_free; // as in the event
+    cudaStream_t stream;
+    uint64_t time_us; // since the epoch; never less than the entry before
+    struct allocator_pool_id pool;
+    enum allocator_action action;
+    uint32_t stack;
+};
+
+// A device's part of the entries, oldest first: the newest ones, without a hole.
+struct allocator_snapshot_trace {
+    int device;
+    size_t entry_first, entry_count;
+};
+
+// Return addresses, innermost first, in allocator_snapshot.frames. The first ones are the
+// allocator's own. base/symbol.h knows their functions and lines.
+struct allocator_snapshot_stack {
+    size_t frame_first, frame_count;
+};
+
+struct cca_settings;
 
 struct allocator_snapshot {
     struct allocator_snapshot_segment *segments; // by device, then address
     size_t segment_count;
     struct allocator_snapshot_block *blocks;
     size_t block_count;
+    struct allocator_snapshot_trace *traces; // by device; none where nothing is recorded
+    size_t trace_count;
+    struct allocator_snapshot_entry *entries;
+    size_t entry_count;
+    struct allocator_snapshot_stack *stacks; // what `stack` is an index of; 0 is "none"
+    size_t stack_count;
+    void **frames;
+    size_t frame_count;
+    struct cca_settings *settings; // of the caching allocator (allocator/settings.h), else NULL
 };
 void allocator_snapshot_deinit(struct allocator_snapshot *snapshot);
 

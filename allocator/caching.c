@@ -267,7 +267,7 @@ static enum base_status caching_set_observer(struct allocator *allocator,
                                              const struct allocator_observer *observer) {
     struct cca *const cca = cca__of(allocator);
     cca->observer = observer != NULL ? *observer : (struct allocator_observer){0};
-    cca->watched = cca->observer.event != NULL;
+    cca->watched = cca->observer.event != NULL || cca->history.enabled != CCA_HISTORY_OFF;
     return BASE_OK;
 }
 
@@ -293,25 +293,6 @@ enum base_status cca_config_check(const char *text) {
     return status;
 }
 
-// Every lock of every device that settings are read under.
-static void lock_devices(struct cca *cca, bool take) {
-    for (int ordinal = 0; ordinal < CCA__DEVICES_MAX; ++ordinal) {
-        struct cca__device *const device =
-            atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
-        if (device == NULL) continue;
-        if (take) {
-            cca__lock_take(&device->growth_lock);
-            cca__lock_take(&device->events_lock);
-            cca__streams_lock_all(device);
-        } else {
-            cca__device_update_settings_locked(device);
-            cca__streams_unlock_all(device);
-            cca__lock_release(&device->events_lock);
-            cca__lock_release(&device->growth_lock);
-        }
-    }
-}
-
 enum base_status cca_set_config(struct allocator *allocator, const char *config) {
     struct cca *const cca = cca__of(allocator);
     cca__lock_take(&cca->settings_lock);
@@ -322,11 +303,12 @@ enum base_status cca_set_config(struct allocator *allocator, const char *config)
         if (status == BASE_OK) status = refuse_unbuilt(&changed);
         // What was applied before an error stays, as in PyTorch.
         if (cca__config_unbuilt(&changed) == NULL && status != BASE_HOST_MEMORY) {
-            lock_devices(cca, true);
+            cca__devices_lock_all(cca);
             const struct cca__config before = cca->config;
             cca->config = changed;
             changed = before;
-            lock_devices(cca, false);
+            cca__devices_update_settings_locked(cca);
+            cca__devices_unlock_all(cca);
         }
         cca__config_deinit(&changed);
     }
@@ -373,6 +355,7 @@ enum base_status cca_round_size(struct allocator *allocator, size_t size, size_t
 // Life.
 
 static void destroy_metadata(struct cca *cca) {
+    cca__history_deinit(cca);
     cca__arena_deinit(&cca->block_chunks);
     cca__arena_deinit(&cca->segment_records);
     cca__arena_deinit(&cca->use_records);
@@ -474,6 +457,7 @@ enum base_status cca_allocator_create(const struct cca_options *options,
     cca__lock_init(&cca->settings_lock);
     cca__lock_init(&cca->reserve_lock);
     cca__lock_init(&cca->callbacks_lock);
+    cca__history_init(&cca->history);
     status = init_metadata(cca);
     if (status == BASE_OK && options->no_caching) status = cca__uncached_init(cca);
     if (status != BASE_OK) {

@@ -141,6 +141,41 @@ struct cca_pending_frees {
 enum base_status cca_pending_frees(struct allocator *allocator, int device,
                                    struct cca_pending_frees *numbers) BASE_MUST_USE;
 
+// History: what was decided, in order, with the stacks of the calls; allocator_snapshot copies it
+// out. torch.cuda.memory._record_memory_history.
+//
+//     status = cca_record_history(allocator, &(struct cca_history_options){
+//         .enabled = CCA_HISTORY_ALL, .context = CCA_CONTEXT_ALL, .max_entries = 100000});
+//
+// docs/history.md shows how to look at it.
+enum cca_history {
+    CCA_HISTORY_OFF,   // and forget what was recorded
+    CCA_HISTORY_STATE, // where the blocks were allocated, and the last entry
+    CCA_HISTORY_ALL,
+};
+// The calls whose stacks are looked for, each level with those before it. The entry of a free
+// without its own has the block's.
+enum cca_history_context {
+    CCA_CONTEXT_NEVER,
+    CCA_CONTEXT_STATE, // allocations, for their blocks and segments; entries have no stacks
+    CCA_CONTEXT_ALLOC, // the same, for their entries too
+    CCA_CONTEXT_ALL,   // frees as well
+};
+struct cca_history_options {
+    enum cca_history enabled;
+    enum cca_history_context context;
+    size_t max_entries; // the newest of each device are kept; 0: one. At most 2^32
+};
+// BASE_INVALID_VALUE; BASE_HOST_MEMORY, and history is off then unless it was on. At any time: takes
+// every lock. A change of options forgets nothing but the oldest entries, if there are to be fewer.
+//
+// Recording never fails a request: an entry that finds no memory is left out, with all before it.
+// An entry takes 40 bytes. Entries of one stream that follow each other within a quarter of a
+// microsecond may share a time, as may up to three that come after them. Stacks are found by frame
+// pointers (-fno-omit-frame-pointer), their innermost 32 frames.
+enum base_status cca_record_history(struct allocator *allocator,
+                                    const struct cca_history_options *options) BASE_MUST_USE;
+
 // Walks everything and aborts on the first broken invariant: segments are tiled exactly by their
 // blocks, free indices hold what they should, statistics add up. For tests and stress: it takes
 // every lock.

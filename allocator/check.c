@@ -240,6 +240,7 @@ static void check_device(struct cca *cca, struct cca__device *device) {
     BASE_CHECK_EQ(pending_events,
                   atomic_load_explicit(&device->pending_events, memory_order_relaxed));
     check_limits(device);
+    cca__history_check(device);
     const int kinds[2] = {[CCA__POOL_SMALL] = ALLOCATOR_STAT_SMALL_POOL,
                           [CCA__POOL_LARGE] = ALLOCATOR_STAT_LARGE_POOL};
     for (int kind = 0; kind < 2; ++kind) {

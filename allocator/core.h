@@ -26,6 +26,7 @@
 #include "allocator/config.h"
 #include "allocator/event_queue.h"
 #include "allocator/free_index.h"
+#include "allocator/history.h"
 #include "allocator/lock.h"
 #include "allocator/page_table.h"
 #include "allocator/stats.h"
@@ -57,6 +58,7 @@ struct cca__segment {
     uint32_t previous, next; // the stream's segments, in no order
     uint32_t directory;      // of the page table, for a small segment; 0
     uint16_t pool;
+    uint32_t stack; // of the call that it was taken for, from the history; 0: not known
     struct cca__expandable *expandable; // its memory, guarded by growth_lock; NULL
 };
 #define CCA__SEGMENTS_MAX ((uint32_t)1 << 22)
@@ -70,6 +72,7 @@ struct cca__stream {
     struct cca__block_cache unused_blocks;
     uint32_t first_segment;
     int64_t family_limit[CCA__FAMILY_COUNT][ALLOCATOR_STAT_KIND_COUNT];
+    struct cca__recorder *recorder; // NULL before the first entry of the history
     // The device's streams in order of creation; set under all their locks
     struct cca__stream *created_next;
     // Never changes.
@@ -111,6 +114,7 @@ struct cca__device {
     bool has_expandable;   // there are expandable segments, or were
     bool special;          // one of these: requests take the longer path
     bool cannot_expand;    // the driver has no virtual memory
+    struct cca__device_history *history; // NULL: it is off
 
     struct cca__lock growth_lock; // guards, to the next mark:
     // What counts against the fraction, a segment that is being taken included
@@ -149,11 +153,13 @@ struct cca__device {
 struct cca {
     struct allocator interface; // first: the interface points to it
     struct allocator_observer observer;
-    // An observer is set: what a hit tests before it tells of itself. Written as config is.
+    // There is an observer or history is on: what a hit tests before it tells of itself. Written as
+    // config is.
     bool watched;
     // Written under settings_lock and all locks of all devices; whoever holds any of these may
     // read.
     struct cca__config config;
+    struct cca__history history;
     struct cca__page_table page_table;
     struct cca__block *blocks; // block_chunks' items
     struct cca__segment *segments;
@@ -201,9 +207,10 @@ static inline int cca__pool_kind(const struct cca__pool *pool) {
     return pool->is_small ? ALLOCATOR_STAT_SMALL_POOL : ALLOCATOR_STAT_LARGE_POOL;
 }
 
-// Tells the observer, if there is one.
+// Tells the observer, if there is one. The history is told beside.
 static inline void cca__observe(const struct cca *cca, const struct allocator_event *event) {
-    if (__builtin_expect(cca->watched, 0)) cca->observer.event(cca->observer.context, event);
+    if (__builtin_expect(cca->observer.event != NULL, 0))
+        cca->observer.event(cca->observer.context, event);
 }
 
 #endif

@@ -59,6 +59,28 @@ void cca__streams_unlock_all(struct cca__device *device) {
     }
 }
 
+void cca__devices_lock_all(struct cca *cca) {
+    for (int ordinal = 0; ordinal < CCA__DEVICES_MAX; ++ordinal) {
+        struct cca__device *const device =
+            atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
+        if (device == NULL) continue;
+        cca__lock_take(&device->growth_lock);
+        cca__lock_take(&device->events_lock);
+        cca__streams_lock_all(device);
+    }
+}
+
+void cca__devices_unlock_all(struct cca *cca) {
+    for (int ordinal = 0; ordinal < CCA__DEVICES_MAX; ++ordinal) {
+        struct cca__device *const device =
+            atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
+        if (device == NULL) continue;
+        cca__streams_unlock_all(device);
+        cca__lock_release(&device->events_lock);
+        cca__lock_release(&device->growth_lock);
+    }
+}
+
 static struct cca__stream_table *stream_table_make(size_t capacity) {
     struct cca__stream_table *const table =
         calloc(1, sizeof *table + capacity * sizeof table->slots[0]);
@@ -212,6 +234,14 @@ void cca__device_update_settings_locked(struct cca__device *device) {
                           memory_order_relaxed);
 }
 
+void cca__devices_update_settings_locked(struct cca *cca) {
+    for (int ordinal = 0; ordinal < CCA__DEVICES_MAX; ++ordinal) {
+        struct cca__device *const device =
+            atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
+        if (device != NULL) cca__device_update_settings_locked(device);
+    }
+}
+
 // Up to about 2.8 the product was cut instead of rounded, and a fraction of 1 was a limit, too.
 void cca__device_set_fraction_locked(struct cca__device *device, double fraction) {
     const bool old = device->owner->config.torch_minor <= 8;
@@ -227,6 +257,7 @@ static void device_free(struct cca__device *device) {
         older = table->older;
         free(table);
     }
+    cca__history_remove_device(device);
     for (size_t index = 0; index < device->stream_count; ++index)
         stream_deinit(device->by_handle[index]);
     free(device->by_handle);
@@ -270,6 +301,11 @@ static enum base_status device_init(struct cca *cca, int ordinal, struct cca__de
     cca__lock_init(&device->events_lock);
     if (cca->fraction_set) cca__device_set_fraction_locked(device, cca->fraction);
     cca__device_update_settings_locked(device);
+    status = cca__history_add_device(device);
+    if (status != BASE_OK) {
+        device_free(device);
+        return status;
+    }
     *made = device;
     return BASE_OK;
 }

@@ -54,6 +54,11 @@ void cca__streams_unlock_all(struct cca__device *device);
 void cca__device_set_fraction_locked(struct cca__device *device, double fraction);
 // After settings changed, the locks of all streams held.
 void cca__device_update_settings_locked(struct cca__device *device);
+void cca__devices_update_settings_locked(struct cca *cca);
+
+// All locks of all devices but for the leaves. The settings lock is held: no device is made meanwhile.
+void cca__devices_lock_all(struct cca *cca);
+void cca__devices_unlock_all(struct cca *cca);
 
 // Makes the device current for calls that act on the current device, and the one before current
 // again.

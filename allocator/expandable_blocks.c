@@ -218,8 +218,8 @@ enum base_status cca__expandable_give_addresses_back(struct cca__pool *pool,
     const size_t bytes = cca__expandable_bytes(memory);
     const enum base_status status = cca__expandable_free(pool->device, memory);
     if (status == BASE_OK)
-        cca__observe_segment(pool->device->owner, ALLOCATOR_SEGMENT_UNRESERVE, pool, address,
-                             bytes);
+        (void)cca__observe_segment(pool->device->owner, ALLOCATOR_SEGMENT_UNRESERVE, pool, address,
+                                   bytes);
     return status;
 }
 

@@ -90,7 +90,10 @@ static enum base_status map_front(struct cca__pool *pool, uint32_t number, size_
     if (status == BASE_OK) {
         *claimed = become_mapped_locked(pool, number, size, rest);
         cca__expandable_count_mapping(pool, (int64_t)size);
-        cca__observe_segment(cca, ALLOCATOR_SEGMENT_MAP, pool, address, size);
+        const uint32_t stack =
+            cca__observe_segment(cca, ALLOCATOR_SEGMENT_MAP, pool, address, size);
+        struct cca__segment *const segment = &cca->segments[cca__block_at(cca, *claimed)->segment];
+        if (segment->stack == 0) segment->stack = stack;
     } else {
         cca__expandable_give_block_back(pool, rest);
     }
@@ -149,8 +152,8 @@ static enum base_status new_segment(struct cca__pool *pool, size_t rounded, uint
         cca__expandable_reserve(device, (reserve + page - 1) / page * page, page, &memory);
     if (status == BASE_UNSUPPORTED) stop_expanding(device);
     if (status != BASE_OK) return status;
-    cca__observe_segment(cca, ALLOCATOR_SEGMENT_RESERVE, pool, cca__expandable_address(memory),
-                         cca__expandable_bytes(memory));
+    (void)cca__observe_segment(cca, ALLOCATOR_SEGMENT_RESERVE, pool,
+                               cca__expandable_address(memory), cca__expandable_bytes(memory));
     const bool is_too_small = rounded > cca__expandable_bytes(memory);
     status = is_too_small ? BASE_OUT_OF_MEMORY : add_segment(pool, memory, number);
     if (status == BASE_OK) return BASE_OK;

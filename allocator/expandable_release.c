@@ -138,7 +138,7 @@ static enum base_status release_block(struct cca__pool *pool, uint32_t number) {
         cca__expandable_remove_directories(cca, pool, pages.address, pages.size);
         unmapped = become_unmapped_locked(pool, number, pages, spare);
         cca__expandable_count_mapping(pool, -(int64_t)gone);
-        cca__observe_segment(cca, ALLOCATOR_SEGMENT_UNMAP, pool, pages.address, pages.size);
+        (void)cca__observe_segment(cca, ALLOCATOR_SEGMENT_UNMAP, pool, pages.address, pages.size);
     } else {
         cca__expandable_unclaim_locked(cca, pool, number);
     }

@@ -67,6 +67,9 @@ void cca__out_of_memory_locked(struct cca__stream *stream, size_t rounded, size_
                                     .device_free = numbers->free,
                                     .stream = stream->handle,
                                 });
+    if (device->history != NULL)
+        (void)cca__history_device_locked(device, ALLOCATOR_OOM, &stream->pools[CCA__POOL_SMALL],
+                                         numbers->free, rounded);
 }
 
 #define ADVICE_BYTES 512

@@ -4,8 +4,10 @@
 
 #include "allocator/hit.h"
 
-void cca__observe_block(const struct cca *cca, enum allocator_action action,
+void cca__observe_block(struct cca *cca, enum allocator_action action,
                         const struct cca__pool *pool, const struct cca__block *block) {
+    if (cca->history.enabled != CCA_HISTORY_OFF)
+        cca__history_block_locked(cca, action, pool, block);
     cca__observe(cca, &(struct allocator_event){
                           .action = action,
                           .device = pool->stream->device->ordinal,

@@ -64,7 +64,7 @@ void cca__pool_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t num
                            bool *over_limit);
 
 // An event about a block.
-void cca__observe_block(const struct cca *cca, enum allocator_action action,
+void cca__observe_block(struct cca *cca, enum allocator_action action,
                         const struct cca__pool *pool, const struct cca__block *block);
 
 // Counts a block of max_split_size or more that was handed out (+1) or freed (-1).

@@ -20,8 +20,8 @@ static void count_segment(struct cca__device *device, const struct cca__pool *po
         ++device->num_device_free;
 }
 
-void cca__observe_segment(const struct cca *cca, enum allocator_action action,
-                          const struct cca__pool *pool, uint64_t address, size_t size) {
+uint32_t cca__observe_segment(struct cca *cca, enum allocator_action action,
+                              const struct cca__pool *pool, uint64_t address, size_t size) {
     cca__observe(cca, &(struct allocator_event){
                           .action = action,
                           .device = pool->stream->device->ordinal,
@@ -29,6 +29,10 @@ void cca__observe_segment(const struct cca *cca, enum allocator_action action,
                           .size = size,
                           .stream = pool->stream->handle,
                       });
+    if (cca->history.enabled == CCA_HISTORY_OFF || action == ALLOCATOR_SEGMENT_RESERVE ||
+        action == ALLOCATOR_SEGMENT_UNRESERVE) // not among PyTorch's entries
+        return 0;
+    return cca__history_device_locked(pool->device, action, pool, address, size);
 }
 
 void cca__segment_link_locked(struct cca *cca, struct cca__stream *stream, uint32_t number) {
@@ -157,7 +161,8 @@ enum base_status cca__segment_add(struct cca__pool *pool, void *memory, size_t s
     }
     cca__segment_enter_locked(cca, pool, segment, block);
     count_segment(stream->device, pool, size, 1);
-    cca__observe_segment(cca, ALLOCATOR_SEGMENT_ALLOC, pool, address, size);
+    cca->segments[segment].stack =
+        cca__observe_segment(cca, ALLOCATOR_SEGMENT_ALLOC, pool, address, size);
     status = cca__pool_hand_out_new_locked(cca, pool, block, rounded, requested, over_limit);
     if (status == BASE_OK)
         *pointer = memory;
@@ -183,7 +188,7 @@ enum base_status cca__segment_release(struct cca__pool *pool, uint32_t block_num
                                 (unsigned long long)address, device->ordinal);
     device->reserved_bytes -= size;
     count_segment(device, pool, size, -1);
-    cca__observe_segment(cca, ALLOCATOR_SEGMENT_FREE, pool, address, size);
+    (void)cca__observe_segment(cca, ALLOCATOR_SEGMENT_FREE, pool, address, size);
     cca__lock_take(&stream->lock);
     const uint32_t number = block->segment;
     cca__page_table_remove_segment(&cca->page_table, address, cca->segments[number].directory);

@@ -3,6 +3,7 @@
 #include "allocator/snapshot.h"
 
 #include "allocator/device.h"
+#include "allocator/settings.h"
 
 #include <stdlib.h>
 
@@ -76,6 +77,9 @@ static void copy_blocks(const struct cca *cca, uint32_t first, struct allocator_
             .size = block->size,
             .requested_size = block->requested,
             .state = state_of(block),
+            .stack = block->state == CCA__BLOCK_ALLOCATED || block->state == CCA__BLOCK_PENDING
+                         ? cca__history_block_stack(cca, number)
+                         : 0,
         };
         snapshot->blocks[snapshot->block_count++] = copy;
         segment->total_size += copy.size;
@@ -115,6 +119,7 @@ static enum base_status copy_device(struct cca__device *device, struct allocator
                     .stream = stream->handle,
                     .is_large = segment->pool == stream->pools[CCA__POOL_LARGE].number,
                     .is_expandable = segment->expandable != NULL,
+                    .stack = segment->stack,
                     .registration = segment->registration,
                     .block_first = block,
                 };
@@ -130,23 +135,51 @@ static enum base_status copy_device(struct cca__device *device, struct allocator
     return BASE_OK;
 }
 
+// The entry comes after the copy: it is not in its own snapshot.
+static enum base_status copy_at_one_moment(struct cca__device *device,
+                                           struct allocator_snapshot *snapshot) {
+    const struct cca *const cca = device->owner;
+    size_t active = 0;
+    cca__lock_take(&device->growth_lock);
+    cca__streams_lock_all(device);
+    enum base_status status = copy_device(device, snapshot, &active);
+    if (status == BASE_OK) status = cca__history_copy_locked(device, snapshot);
+    if (status == BASE_OK) {
+        cca__observe(cca, &(struct allocator_event){.action = ALLOCATOR_SNAPSHOT,
+                                                    .device = device->ordinal,
+                                                    .size = active});
+        if (device->history != NULL)
+            (void)cca__history_device_locked(device, ALLOCATOR_SNAPSHOT, NULL, 0, active);
+    }
+    cca__streams_unlock_all(device);
+    cca__lock_release(&device->growth_lock);
+    return status;
+}
+
+static enum base_status copy_settings(struct cca *cca, struct allocator_snapshot *snapshot) {
+    struct cca_settings *const settings = malloc(sizeof *settings);
+    if (settings == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "out of host memory for a snapshot's settings");
+    const enum base_status status = cca_settings(&cca->interface, settings);
+    if (status == BASE_OK)
+        snapshot->settings = settings;
+    else
+        free(settings);
+    return status;
+}
+
+// The settings lock keeps the history from being forgotten between two devices.
 enum base_status cca__snapshot(struct cca *cca, struct allocator_snapshot *snapshot) {
     struct allocator_snapshot copy = {0};
-    enum base_status status = BASE_OK;
+    enum base_status status = copy_settings(cca, &copy);
+    cca__lock_take(&cca->settings_lock);
     for (int ordinal = 0; ordinal < CCA__DEVICES_MAX && status == BASE_OK; ++ordinal) {
         struct cca__device *const device =
             atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
-        if (device == NULL) continue;
-        size_t active = 0;
-        cca__lock_take(&device->growth_lock);
-        cca__streams_lock_all(device);
-        status = copy_device(device, &copy, &active);
-        if (status == BASE_OK)
-            cca__observe(cca, &(struct allocator_event){
-                                  .action = ALLOCATOR_SNAPSHOT, .device = ordinal, .size = active});
-        cca__streams_unlock_all(device);
-        cca__lock_release(&device->growth_lock);
+        if (device != NULL) status = copy_at_one_moment(device, &copy);
     }
+    if (status == BASE_OK) status = cca__history_copy_stacks(cca, &copy);
+    cca__lock_release(&cca->settings_lock);
     if (status == BASE_OK)
         *snapshot = copy;
     else

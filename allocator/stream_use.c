@@ -200,7 +200,7 @@ enum base_status cca__free_used(struct cca__stream *stream, void *pointer, uint3
         pool->ledger.pending_bytes += (int64_t)block->size;
         cca__stats_update_limits_locked(stream);
         if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(device, -1);
-        cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
+        if (cca->watched) cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
         atomic_fetch_add_explicit(&device->pending_events, count, memory_order_relaxed);
         mark_waits_locked(stream, block->uses);
     } else {

@@ -1,0 +1,375 @@
+// Writing the history, and switching it: see history.h. Reading is in history_copy.c.
+//
+// Cost decides the shape of an entry's way in: no lock but the caller's, one atomic addition, a
+// walk that is nearly always known, and a reading of the clock, which costs more than the rest
+// together.
+#include "allocator/history.h"
+
+#include "allocator/core.h"
+#include "allocator/device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RING_CAPACITY_FIRST 256
+#define MAX_ENTRIES_LIMIT   ((size_t)1 << 32)
+
+// Calls that are given the reading of the call before, if the last ones came so close together that
+// microseconds do not tell them apart.
+#define CALLS_SPARED 3
+
+//------------------------------------------------------------------------------------------------
+// Rings.
+
+static void reverse(struct cca__history_entry *entries, size_t count) {
+    for (size_t low = 0; low + 1 < count; ++low, --count) {
+        const struct cca__history_entry entry = entries[low];
+        entries[low] = entries[count - 1];
+        entries[count - 1] = entry;
+    }
+}
+
+// The oldest entry comes to lie first.
+static void ring_straighten(struct cca__history_ring *ring) {
+    if (!ring->wrapped) return;
+    reverse(ring->entries, ring->next);
+    reverse(ring->entries + ring->next, ring->capacity - ring->next);
+    reverse(ring->entries, ring->capacity);
+    ring->next = ring->capacity;
+    ring->wrapped = false;
+}
+
+static bool ring_set_capacity(struct cca__history_ring *ring, size_t capacity) {
+    struct cca__history_entry *const entries =
+        realloc(ring->entries, capacity * sizeof *ring->entries);
+    if (entries == NULL) return false;
+    ring->entries = entries;
+    ring->capacity = capacity;
+    return true;
+}
+
+// After MAX changed: the newest entries stay.
+static void ring_fit(struct cca__history_ring *ring, size_t max) {
+    ring_straighten(ring);
+    if (ring->capacity <= max) return;
+    if (ring->next > max) {
+        const size_t surplus = ring->next - max;
+        ring->lost = ring->entries[surplus - 1].sequence;
+        memmove(ring->entries, ring->entries + surplus, max * sizeof *ring->entries);
+        ring->next = max;
+    }
+    // Without memory for the smaller one the larger one serves: readers count.
+    (void)ring_set_capacity(ring, max);
+}
+
+// NEXT is at the end. False: there is no memory for even one entry.
+static __attribute__((noinline)) bool ring_make_room(struct cca__history_ring *ring, size_t max) {
+    if (ring->capacity < max) {
+        size_t capacity = ring->capacity == 0 ? RING_CAPACITY_FIRST : 2 * ring->capacity;
+        if (capacity > max) capacity = max;
+        if (ring_set_capacity(ring, capacity)) {
+            ring->wrapped = false; // at this point the entries lie by age
+            return true;
+        }
+        if (ring->capacity == 0) return false;
+    }
+    ring->wrapped = true;
+    ring->next = 0;
+    return true;
+}
+
+// Room for one more entry, or NULL.
+static inline struct cca__history_entry *ring_next(struct cca__history_ring *ring, size_t max) {
+    if (__builtin_expect(ring->next == ring->capacity, 0) && !ring_make_room(ring, max))
+        return NULL;
+    struct cca__history_entry *const entry = &ring->entries[ring->next++];
+    if (ring->wrapped) ring->lost = entry->sequence;
+    return entry;
+}
+
+//------------------------------------------------------------------------------------------------
+// Entries.
+
+static void lose(struct cca__device_history *history, uint64_t sequence) {
+    uint64_t lost = atomic_load_explicit(&history->lost, memory_order_relaxed);
+    while (lost < sequence &&
+           !atomic_compare_exchange_weak_explicit(&history->lost, &lost, sequence,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
+static inline uint64_t ticks_of_call(struct cca__recorder *recorder,
+                                     const struct cca__clock *clock) {
+    if (recorder->spared > 0) {
+        --recorder->spared;
+        return recorder->ticks;
+    }
+    const uint64_t now = cca__clock_read(clock);
+    const bool is_close = now - recorder->ticks < CCA__CLOCK_TICKS_A_MICROSECOND;
+    recorder->ticks = now;
+    recorder->spared = is_close ? CALLS_SPARED : 0;
+    return now;
+}
+
+static inline void append(const struct cca__history *history, struct cca__device_history *device,
+                          struct cca__recorder *recorder, struct cca__history_entry entry) {
+    entry.sequence = atomic_fetch_add_explicit(&device->sequence, 1, memory_order_relaxed) + 1;
+    struct cca__history_entry *const slot = ring_next(&recorder->ring, history->max_entries);
+    if (__builtin_expect(slot == NULL, 0)) {
+        lose(device, entry.sequence);
+        return;
+    }
+    *slot = entry;
+}
+
+static struct cca__recorder *recorder_of(struct cca__stream *stream) {
+    if (__builtin_expect(stream->recorder == NULL, 0))
+        stream->recorder = calloc(1, sizeof *stream->recorder);
+    return stream->recorder;
+}
+
+// A chunk's stacks, NULL without memory for them. A chunk of blocks is of one stream, whose lock is
+// held.
+static inline uint32_t *stacks_of_chunk(const struct cca__history *history, uint32_t number) {
+    uint32_t **const chunk = &history->block_stacks[number / CCA__BLOCK_CHUNK];
+    if (__builtin_expect(*chunk == NULL, 0)) *chunk = calloc(CCA__BLOCK_CHUNK, sizeof **chunk);
+    return *chunk;
+}
+
+uint32_t cca__history_block_stack(const struct cca *cca, uint32_t number) {
+    if (cca->history.block_stacks == NULL) return 0;
+    const uint32_t *const stacks = cca->history.block_stacks[number / CCA__BLOCK_CHUNK];
+    return stacks == NULL ? 0 : stacks[number % CCA__BLOCK_CHUNK];
+}
+
+// The second entry of a free that did not have to wait has all but the action from the first, which
+// this call has just written.
+static inline bool repeat_free(const struct cca__history *history,
+                               struct cca__device_history *device, struct cca__recorder *recorder,
+                               const struct cca__block *block) {
+    if (block->state != CCA__BLOCK_ALLOCATED || recorder->ring.next == 0) return false;
+    struct cca__history_entry entry = recorder->ring.entries[recorder->ring.next - 1];
+    if (entry.action != ALLOCATOR_FREE_REQUESTED || entry.address != block->address) return false;
+    entry.action = ALLOCATOR_FREE_COMPLETED;
+    append(history, device, recorder, entry);
+    return true;
+}
+
+// The levels from which a call's stack is looked for. That of a free which completes in a later
+// call is the later call's, which is mostly an allocation.
+static inline enum cca_history_context context_of(enum allocator_action action) {
+    if (action == ALLOCATOR_ALLOC) return CCA_CONTEXT_STATE;
+    return action == ALLOCATOR_FREE_REQUESTED ? CCA_CONTEXT_ALL : CCA_CONTEXT_ALLOC;
+}
+
+void cca__history_block_locked(struct cca *cca, enum allocator_action action,
+                               const struct cca__pool *pool, const struct cca__block *block) {
+    struct cca__history *const history = &cca->history;
+    struct cca__device_history *const device = pool->device->history;
+    struct cca__recorder *const recorder = recorder_of(pool->stream);
+    if (__builtin_expect(recorder == NULL, 0)) {
+        lose(device, atomic_fetch_add_explicit(&device->sequence, 1, memory_order_relaxed) + 1);
+        return;
+    }
+    if (action == ALLOCATOR_FREE_COMPLETED && repeat_free(history, device, recorder, block)) return;
+
+    const uint32_t number = (uint32_t)(block - cca->blocks);
+    uint32_t *const stacks = stacks_of_chunk(history, number);
+    uint32_t stack = 0;
+    if (history->context >= context_of(action))
+        stack = cca__stack_find(&history->stacks, &recorder->walks, __builtin_frame_address(0));
+    else if (action != ALLOCATOR_ALLOC && stacks != NULL)
+        stack = stacks[number % CCA__BLOCK_CHUNK];
+    if (action == ALLOCATOR_ALLOC && stacks != NULL) stacks[number % CCA__BLOCK_CHUNK] = stack;
+    append(history, device, recorder,
+           (struct cca__history_entry){
+               .address = block->address,
+               .size = block->requested,
+               .ticks = ticks_of_call(recorder, &history->clock),
+               .stack = history->context >= CCA_CONTEXT_ALLOC ? stack : 0,
+               .pool = pool->number,
+               .action = (uint8_t)action,
+           });
+}
+
+uint32_t cca__history_device_locked(struct cca__device *device, enum allocator_action action,
+                                    const struct cca__pool *pool, uint64_t address, size_t size) {
+    struct cca__history *const history = &device->owner->history;
+    struct cca__recorder *const recorder = &device->history->recorder;
+    uint32_t stack = 0;
+    if (history->context >= CCA_CONTEXT_STATE && action != ALLOCATOR_SNAPSHOT)
+        stack = cca__stack_find(&history->stacks, &recorder->walks, __builtin_frame_address(0));
+    append(history, device->history, recorder,
+           (struct cca__history_entry){
+               .address = address,
+               .size = size,
+               .ticks = ticks_of_call(recorder, &history->clock),
+               .stack = history->context >= CCA_CONTEXT_ALLOC ? stack : 0,
+               .pool = pool != NULL ? pool->number : 0,
+               .action = (uint8_t)action,
+           });
+    return stack;
+}
+
+//------------------------------------------------------------------------------------------------
+// On and off.
+
+void cca__history_init(struct cca__history *history) {
+    *history = (struct cca__history){.enabled = CCA_HISTORY_OFF};
+    cca__stack_table_init(&history->stacks);
+}
+
+static void forget_blocks(struct cca__history *history) {
+    if (history->block_stacks == NULL) return;
+    for (uint32_t chunk = 0; chunk < CCA__BLOCK_CHUNKS_MAX; ++chunk)
+        free(history->block_stacks[chunk]);
+    free(history->block_stacks);
+    history->block_stacks = NULL;
+}
+
+void cca__history_deinit(struct cca *cca) {
+    forget_blocks(&cca->history);
+    cca__stack_table_deinit(&cca->history.stacks);
+}
+
+enum base_status cca__history_add_device(struct cca__device *device) {
+    if (device->owner->history.enabled == CCA_HISTORY_OFF || device->history != NULL)
+        return BASE_OK;
+    const size_t size = sizeof *device->history;
+    struct cca__device_history *const history =
+        aligned_alloc(_Alignof(struct cca__device_history), size);
+    if (history == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "out of host memory for the history of device %d",
+                               device->ordinal);
+    memset(history, 0, size);
+    device->history = history;
+    return BASE_OK;
+}
+
+void cca__history_remove_device(struct cca__device *device) {
+    for (size_t index = 0; index < device->stream_count; ++index) {
+        struct cca__recorder **const recorder = &device->by_handle[index]->recorder;
+        if (*recorder != NULL) free((*recorder)->ring.entries);
+        free(*recorder);
+        *recorder = NULL;
+    }
+    if (device->history != NULL) free(device->history->recorder.ring.entries);
+    free(device->history);
+    device->history = NULL;
+}
+
+static void forget_segments(struct cca__device *device) {
+    struct cca *const cca = device->owner;
+    for (size_t index = 0; index < device->stream_count; ++index)
+        for (uint32_t number = device->by_handle[index]->first_segment; number != 0;
+             number = cca->segments[number].next)
+            cca->segments[number].stack = 0;
+}
+
+// What did not count among the newest so far does not come back when there may be more.
+static void forget_older(struct cca__device *device) {
+    if (device->history != NULL) lose(device->history, cca__history_shown_after_locked(device));
+}
+
+static void fit_rings(struct cca__device *device, size_t max) {
+    ring_fit(&device->history->recorder.ring, max);
+    for (size_t index = 0; index < device->stream_count; ++index) {
+        struct cca__recorder *const recorder = device->by_handle[index]->recorder;
+        if (recorder != NULL) ring_fit(&recorder->ring, max);
+    }
+}
+
+static void switch_off_locked(struct cca *cca) {
+    for (int ordinal = 0; ordinal < CCA__DEVICES_MAX; ++ordinal) {
+        struct cca__device *const device =
+            atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
+        if (device == NULL) continue;
+        cca__history_remove_device(device);
+        forget_segments(device);
+    }
+    forget_blocks(&cca->history);
+    cca__stack_table_clear(&cca->history.stacks);
+    cca->history.enabled = CCA_HISTORY_OFF;
+}
+
+static enum base_status switch_on_locked(struct cca *cca,
+                                         const struct cca_history_options *options) {
+    struct cca__history *const history = &cca->history;
+    const bool was_off = history->enabled == CCA_HISTORY_OFF;
+    enum base_status status = BASE_OK;
+    if (history->block_stacks == NULL)
+        history->block_stacks = calloc(CCA__BLOCK_CHUNKS_MAX, sizeof *history->block_stacks);
+    if (history->block_stacks == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "out of host memory for a history");
+    for (int ordinal = 0; ordinal < CCA__DEVICES_MAX; ++ordinal) {
+        struct cca__device *const device =
+            atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
+        if (device != NULL) forget_older(device);
+    }
+    history->enabled = options->enabled;
+    history->context = options->context;
+    history->max_entries = options->max_entries > 1 ? options->max_entries : 1;
+    if (options->enabled == CCA_HISTORY_STATE) history->max_entries = 1;
+    if (was_off) cca__clock_start(&history->clock);
+    for (int ordinal = 0; ordinal < CCA__DEVICES_MAX && status == BASE_OK; ++ordinal) {
+        struct cca__device *const device =
+            atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
+        if (device == NULL) continue;
+        status = cca__history_add_device(device);
+        if (status == BASE_OK) fit_rings(device, history->max_entries);
+    }
+    if (status != BASE_OK) switch_off_locked(cca); // only a history that was off lacks a device
+    return status;
+}
+
+enum base_status cca_record_history(struct allocator *allocator,
+                                    const struct cca_history_options *options) {
+    struct cca *const cca = cca__of(allocator);
+    if ((unsigned)options->enabled > CCA_HISTORY_ALL ||
+        (unsigned)options->context > CCA_CONTEXT_ALL || options->max_entries > MAX_ENTRIES_LIMIT)
+        return base_status_set(BASE_INVALID_VALUE,
+                               "history: enabled is one of 0 to %d (%d), context one of 0 to %d "
+                               "(%d), and there are at most %zu entries (%zu)",
+                               (int)CCA_HISTORY_ALL, (int)options->enabled, (int)CCA_CONTEXT_ALL,
+                               (int)options->context, MAX_ENTRIES_LIMIT, options->max_entries);
+    enum base_status status = BASE_OK;
+    cca__lock_take(&cca->settings_lock);
+    cca__devices_lock_all(cca);
+    if (options->enabled == CCA_HISTORY_OFF)
+        switch_off_locked(cca);
+    else
+        status = switch_on_locked(cca, options);
+    cca->watched = cca->observer.event != NULL || cca->history.enabled != CCA_HISTORY_OFF;
+    cca__devices_unlock_all(cca);
+    cca__lock_release(&cca->settings_lock);
+    return status;
+}
+
+//------------------------------------------------------------------------------------------------
+// The walk of cca_check.
+
+static void check_ring(const struct cca__history *history, const struct cca__history_ring *ring,
+                       uint64_t newest) {
+    BASE_CHECK_LE(ring->next, ring->capacity);
+    const size_t count = ring->wrapped ? ring->capacity : ring->next;
+    uint64_t before = ring->lost;
+    for (size_t index = 0; index < count; ++index) {
+        const size_t place = ring->wrapped ? (ring->next + index) % ring->capacity : index;
+        const struct cca__history_entry *const entry = &ring->entries[place];
+        BASE_CHECK_GT(entry->sequence, before);
+        BASE_CHECK_LE(entry->sequence, newest);
+        BASE_CHECK_LT(entry->stack, history->stacks.count > 0 ? history->stacks.count : 1);
+        before = entry->sequence;
+    }
+}
+
+void cca__history_check(const struct cca__device *device) {
+    const struct cca__history *const history = &device->owner->history;
+    BASE_CHECK_EQ(device->history != NULL, history->enabled != CCA_HISTORY_OFF);
+    if (device->history == NULL) return;
+    const uint64_t newest = atomic_load_explicit(&device->history->sequence, memory_order_relaxed);
+    check_ring(history, &device->history->recorder.ring, newest);
+    for (size_t index = 0; index < device->stream_count; ++index)
+        if (device->by_handle[index]->recorder != NULL)
+            check_ring(history, &device->by_handle[index]->recorder->ring, newest);
+}
