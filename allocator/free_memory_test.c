@@ -1,0 +1,335 @@
+// Who may free memory before more is taken, and what is refused before the device is asked.
+#include "allocator/testing.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#define MIB BASE_MIB
+
+//------------------------------------------------------------------------------------------------
+// Free-memory callbacks.
+
+// Gives back one block when it is asked; remembers how often and in what order.
+struct giver {
+    struct allocator *allocator;
+    void *pointer; // to give; NULL: nothing
+    bool claims;   // to have freed something, whatever it did
+    int asked, place;
+};
+static int places; // given out in the order of the calls
+
+static bool give(void *context, int device) {
+    struct giver *const giver = context;
+    BASE_CHECK_EQ(device, 0);
+    ++giver->asked;
+    giver->place = ++places;
+    const bool gave = giver->pointer != NULL;
+    if (gave) testing_free(giver->allocator, giver->pointer);
+    giver->pointer = NULL;
+    return gave || giver->claims;
+}
+
+static struct cca_free_memory_callback callback_of(struct giver *giver) {
+    return (struct cca_free_memory_callback){.free_memory = give, .context = giver};
+}
+
+static void add(struct allocator *allocator, struct giver *giver) {
+    const struct cca_free_memory_callback callback = callback_of(giver);
+    giver->allocator = allocator;
+    BASE_CHECK_EQ(cca_add_free_memory_callback(allocator, &callback), BASE_OK);
+}
+
+static void what_a_callback_frees_serves_the_request(void) {
+    struct allocator *const allocator = testing_create("", BASE_GIB);
+    struct giver giver = {.pointer = testing_malloc(allocator, 300 * MIB, NULL)};
+    void *const given = giver.pointer;
+    add(allocator, &giver);
+    const uint64_t calls = sim_call_count(SIM_CALL_MALLOC);
+    BASE_CHECK(testing_malloc(allocator, 280 * MIB, NULL) == given);
+    BASE_CHECK_EQ(giver.asked, 1);
+    BASE_CHECK_EQ(sim_call_count(SIM_CALL_MALLOC), calls);
+    // A hit asks nobody.
+    testing_free(allocator, given);
+    (void)testing_malloc(allocator, 280 * MIB, NULL);
+    BASE_CHECK_EQ(giver.asked, 1);
+    cca_check(allocator);
+    allocator_destroy(allocator);
+}
+
+static void all_callbacks_run_in_order_whatever_each_returns(void) {
+    struct allocator *const allocator = testing_create("", BASE_GIB);
+    struct giver givers[3] = {{.claims = true}, {.claims = false}, {.claims = true}};
+    for (int index = 0; index < 3; ++index) add(allocator, &givers[index]);
+    places = 0;
+    (void)testing_malloc(allocator, 1, NULL);
+    for (int index = 0; index < 3; ++index) {
+        BASE_CHECK_EQ(givers[index].asked, 1);
+        BASE_CHECK_EQ(givers[index].place, index + 1);
+    }
+    const struct cca_free_memory_callback second = callback_of(&givers[1]);
+    BASE_CHECK_EQ(cca_remove_free_memory_callback(allocator, &second), BASE_OK);
+    BASE_CHECK_EQ(cca_remove_free_memory_callback(allocator, &second), BASE_INVALID_VALUE);
+    (void)testing_malloc(allocator, 2 * MIB, NULL);
+    BASE_CHECK_EQ(givers[0].asked, 2);
+    BASE_CHECK_EQ(givers[1].asked, 1);
+    BASE_CHECK_EQ(givers[2].asked, 2);
+    allocator_destroy(allocator);
+}
+
+static void there_is_room_for_sixteen_callbacks(void) {
+    struct allocator *const allocator = testing_create("", BASE_GIB);
+    struct giver givers[17] = {{.asked = 0}};
+    for (int index = 0; index < 16; ++index) add(allocator, &givers[index]);
+    const struct cca_free_memory_callback last = callback_of(&givers[16]);
+    BASE_CHECK_EQ(cca_add_free_memory_callback(allocator, &last), BASE_LIMIT);
+    allocator_destroy(allocator);
+}
+
+// Allocates from the allocator that asks it: a miss, too.
+static bool take_some(void *context, int device) {
+    struct giver *const giver = context;
+    void *pointer = NULL;
+    ++giver->asked;
+    BASE_CHECK_EQ(allocator_malloc(giver->allocator, device, 40 * MIB, NULL, &pointer), BASE_OK);
+    BASE_CHECK_EQ(allocator_empty_cache(giver->allocator), BASE_OK);
+    testing_free(giver->allocator, pointer);
+    return true;
+}
+
+static void a_callback_may_allocate_and_its_own_misses_ask_nobody(void) {
+    struct allocator *const allocator = testing_create("", BASE_GIB);
+    struct giver giver = {.allocator = allocator};
+    BASE_CHECK_EQ(cca_add_free_memory_callback(allocator,
+                                               &(struct cca_free_memory_callback){
+                                                   .free_memory = take_some, .context = &giver}),
+                  BASE_OK);
+    (void)testing_malloc(allocator, 30 * MIB, NULL);
+    BASE_CHECK_EQ(giver.asked, 1);
+    // What it freed is what was handed out.
+    BASE_CHECK_EQ(testing_stats(allocator).num_device_alloc, 1);
+    (void)testing_malloc(allocator, 600 * MIB, NULL);
+    BASE_CHECK_EQ(giver.asked, 2);
+    allocator_destroy(allocator);
+}
+
+// Each search of the large pool is a tick of garbage collection's clock, the one after a callback
+// too. Three blocks are freed with a miss between the first two and a hit between the last two. In
+// the end all are 1 + T ticks old but for the first, 3 + T, and the last, T: only the first is of
+// average age or more. Were the miss one tick long, the first would be 2 + T old and the second of
+// average age, too.
+static void the_search_after_a_callback_counts_for_garbage_collection(void) {
+    struct allocator *const allocator =
+        testing_create("garbage_collection_threshold:0.5", 10000 * MIB);
+    BASE_CHECK_EQ(cca_set_memory_fraction(allocator, 0, 0.1), BASE_OK);
+    cudaStream_t hits = testing_stream(), misses = testing_stream();
+    struct giver giver = {.claims = true};
+    void *const a = testing_malloc(allocator, 100 * MIB, NULL);
+    void *const b = testing_malloc(allocator, 110 * MIB, NULL);
+    void *const c = testing_malloc(allocator, 120 * MIB, NULL);
+    testing_free(allocator, testing_malloc(allocator, 50 * MIB, hits));
+    add(allocator, &giver);
+    testing_free(allocator, a);
+    (void)testing_malloc(allocator, 200 * MIB, misses);
+    testing_free(allocator, b);
+    (void)testing_malloc(allocator, 50 * MIB, hits);
+    testing_free(allocator, c);
+    BASE_CHECK_EQ(testing_stats(allocator).num_device_free, 0);
+    (void)testing_malloc(allocator, 70 * MIB, misses); // 580 MiB are reserved, 500 are kept
+    BASE_CHECK_EQ(giver.asked, 2);
+    BASE_CHECK_EQ(testing_stats(allocator).num_device_free, 1);
+    allocator_destroy(allocator);
+}
+
+// Threads whose misses take turns at one stash of blocks.
+#define THREADS 4
+#define ROUNDS  200
+
+struct stash {
+    struct allocator *allocator;
+    pthread_mutex_t mutex;
+    void *blocks[64];
+    int count;
+};
+
+static bool give_from_stash(void *context, int device) {
+    struct stash *const stash = context;
+    (void)device;
+    pthread_mutex_lock(&stash->mutex);
+    void *const block = stash->count > 0 ? stash->blocks[--stash->count] : NULL;
+    pthread_mutex_unlock(&stash->mutex);
+    if (block != NULL) testing_free(stash->allocator, block);
+    return block != NULL;
+}
+
+static void *work(void *context) {
+    struct stash *const stash = context;
+    cudaStream_t stream = testing_stream();
+    for (int round = 0; round < ROUNDS; ++round) {
+        void *const block = testing_malloc(stash->allocator, (size_t)(2 + round % 30) * MIB, stream);
+        pthread_mutex_lock(&stash->mutex);
+        const bool kept = stash->count < 64;
+        if (kept) stash->blocks[stash->count++] = block;
+        pthread_mutex_unlock(&stash->mutex);
+        if (!kept) testing_free(stash->allocator, block);
+    }
+    return NULL;
+}
+
+static void callbacks_of_several_threads_free_what_others_took(void) {
+    struct stash stash = {.allocator = testing_create("", 16 * BASE_GIB)};
+    pthread_t threads[THREADS];
+    BASE_CHECK_EQ(pthread_mutex_init(&stash.mutex, NULL), 0);
+    BASE_CHECK_EQ(cca_add_free_memory_callback(
+                      stash.allocator, &(struct cca_free_memory_callback){
+                                           .free_memory = give_from_stash, .context = &stash}),
+                  BASE_OK);
+    for (int index = 0; index < THREADS; ++index)
+        BASE_CHECK_EQ(pthread_create(&threads[index], NULL, work, &stash), 0);
+    for (int index = 0; index < THREADS; ++index)
+        BASE_CHECK_EQ(pthread_join(threads[index], NULL), 0);
+    while (stash.count > 0) testing_free(stash.allocator, stash.blocks[--stash.count]);
+    cca_check(stash.allocator);
+    BASE_CHECK_EQ(testing_stats(stash.allocator).allocation[ALLOCATOR_STAT_ALL].current, 0);
+    allocator_destroy(stash.allocator);
+    pthread_mutex_destroy(&stash.mutex);
+}
+
+//------------------------------------------------------------------------------------------------
+// Rejections.
+
+struct told {
+    struct cca_rejection last;
+    int rejections, warnings, out_of_memory;
+    char warning[512];
+    uint64_t now_ns;
+    struct allocator *allocator;
+};
+
+static void on_rejection(void *context, const struct cca_rejection *rejection) {
+    struct told *const told = context;
+    told->last = *rejection;
+    ++told->rejections;
+    // No lock is held.
+    BASE_CHECK_EQ(allocator_empty_cache(told->allocator), BASE_OK);
+}
+static void on_warning(void *context, const char *text) {
+    struct told *const told = context;
+    snprintf(told->warning, sizeof told->warning, "%s", text);
+    ++told->warnings;
+}
+static void on_out_of_memory(void *context, const struct cca_out_of_memory *numbers) {
+    (void)numbers;
+    ++((struct told *)context)->out_of_memory;
+}
+static uint64_t now_of(void *context) { return ((struct told *)context)->now_ns; }
+
+static struct allocator *create_telling(const char *config, uint64_t capacity, struct told *told) {
+    struct allocator *allocator = NULL;
+    BASE_CHECK_EQ(sim_configure(&(struct sim_options){.capacity_bytes = capacity,
+                                                      .numerics = SIM_NUMERICS_OFF}),
+                  BASE_OK);
+    BASE_CHECK_EQ(cca_allocator_create(
+                      &(struct cca_options){.config = config,
+                                            .warnings = {.warning = on_warning, .context = told},
+                                            .clock = {.now_ns = now_of, .context = told}},
+                      &allocator),
+                  BASE_OK);
+    told->allocator = allocator;
+    cca_set_rejection_observer(
+        allocator, &(struct cca_rejection_observer){.rejected = on_rejection, .context = told});
+    BASE_CHECK_EQ(cca_set_out_of_memory_observer(
+                      allocator, &(struct cca_out_of_memory_observer){.event = on_out_of_memory,
+                                                                      .context = told}),
+                  BASE_OK);
+    return allocator;
+}
+
+static void reject(struct allocator *allocator, size_t size) {
+    void *pointer = NULL;
+    BASE_CHECK_EQ(allocator_malloc(allocator, 0, size, NULL, &pointer), BASE_OUT_OF_MEMORY);
+    BASE_CHECK(testing_message_has("preemptively rejected"));
+}
+
+static void a_rejection_asks_no_device_and_is_told_to_its_own_observer(void) {
+    struct told told = {.now_ns = 1};
+    struct allocator *const allocator = create_telling(
+        "throw_on_cudamalloc_oom:True,per_process_memory_fraction:0.6", 1000 * MIB, &told);
+    BASE_CHECK_EQ(cca_set_memory_fraction(allocator, 0, 1.0), BASE_OK);
+    void *const held = testing_malloc(allocator, 400 * MIB, NULL);
+    const uint64_t asked = sim_call_count(SIM_CALL_MALLOC), freed = sim_call_count(SIM_CALL_FREE);
+    reject(allocator, 200 * MIB + 1); // a segment of 202 MiB
+    BASE_CHECK(testing_message_has("Requested size: 200.00 MiB"));
+    BASE_CHECK_EQ(sim_call_count(SIM_CALL_MALLOC), asked);
+    BASE_CHECK_EQ(sim_call_count(SIM_CALL_FREE), freed);
+    BASE_CHECK_EQ(told.rejections, 1);
+    BASE_CHECK_EQ(told.out_of_memory, 0);
+    BASE_CHECK_EQ(told.last.segment_size, 202 * MIB);
+    BASE_CHECK_EQ(told.last.reserved, 400 * MIB);
+    BASE_CHECK_EQ(told.last.limit, 600 * MIB);
+    BASE_CHECK_EQ(told.last.total, 1000 * MIB);
+    BASE_CHECK(strcmp(told.warning,
+                      "Preemptively rejecting allocation: requested 202.00 MiB but "
+                      "total_allocated_memory (400.00 MiB) + requested size would exceed memory "
+                      "limit (600.00 MiB = 60% of 1000.00 MiB). Set "
+                      "throw_on_cudamalloc_oom:false to disable.") == 0);
+    struct allocator_stats stats = testing_stats(allocator);
+    BASE_CHECK_EQ(stats.num_oom_rejections, 1);
+    BASE_CHECK_EQ(stats.num_ooms, 0);
+    BASE_CHECK_EQ(stats.num_alloc_retries, 0);
+    (void)testing_malloc(allocator, 200 * MIB, NULL); // exactly the limit
+    testing_free(allocator, held);
+    BASE_CHECK_EQ(allocator_reset_accumulated_stats(allocator, 0), BASE_OK);
+    BASE_CHECK_EQ(testing_stats(allocator).num_oom_rejections, 0);
+    allocator_destroy(allocator);
+}
+
+static void rejections_are_warned_of_once_a_minute(void) {
+    const uint64_t second = 1000000000;
+    struct told told = {.now_ns = 5};
+    struct allocator *const allocator =
+        create_telling("throw_on_cudamalloc_oom:True", BASE_GIB, &told);
+    static const struct {
+        uint64_t second;
+        int warnings;
+    } steps[] = {{0, 1}, {1, 1}, {59, 1}, {60, 2}, {61, 2}, {119, 2}, {120, 3}, {100000, 4}};
+    for (size_t step = 0; step < sizeof steps / sizeof steps[0]; ++step) {
+        told.now_ns = 5 + steps[step].second * second;
+        reject(allocator, 2 * BASE_GIB);
+        base_check_context("second %d", (int)steps[step].second);
+        BASE_CHECK_EQ(told.warnings, steps[step].warnings);
+    }
+    base_check_context(NULL);
+    BASE_CHECK_EQ(told.rejections, 8);
+    allocator_destroy(allocator);
+}
+
+// The fraction is asked before: what it refuses goes down the whole ladder, and the last rung may
+// reject.
+static void the_fraction_comes_first_and_the_last_rung_may_reject(void) {
+    struct told told = {.now_ns = 1};
+    struct allocator *const allocator = create_telling(
+        "throw_on_cudamalloc_oom:True,per_process_memory_fraction:0.5", 1000 * MIB, &told);
+    BASE_CHECK_EQ(cca_set_memory_fraction(allocator, 0, 0.8), BASE_OK);
+    testing_free(allocator, testing_malloc(allocator, 400 * MIB, NULL));
+    // 400 + 600 exceed 800, so all is released; 600 exceed 500, so that is a rejection.
+    reject(allocator, 600 * MIB);
+    const struct allocator_stats stats = testing_stats(allocator);
+    BASE_CHECK_EQ(stats.num_alloc_retries, 1);
+    BASE_CHECK_EQ(stats.num_device_free, 1);
+    BASE_CHECK_EQ(stats.num_oom_rejections, 1);
+    BASE_CHECK_EQ(stats.num_ooms, 0);
+    allocator_destroy(allocator);
+}
+
+int main(void) {
+    what_a_callback_frees_serves_the_request();
+    all_callbacks_run_in_order_whatever_each_returns();
+    there_is_room_for_sixteen_callbacks();
+    a_callback_may_allocate_and_its_own_misses_ask_nobody();
+    the_search_after_a_callback_counts_for_garbage_collection();
+    callbacks_of_several_threads_free_what_others_took();
+    a_rejection_asks_no_device_and_is_told_to_its_own_observer();
+    rejections_are_warned_of_once_a_minute();
+    the_fraction_comes_first_and_the_last_rung_may_reject();
+    return 0;
+}
