@@ -59,7 +59,8 @@ static void what_a_callback_frees_serves_the_request(void) {
 static void all_callbacks_run_in_order_whatever_each_returns(void) {
     struct allocator *const allocator = testing_create("", BASE_GIB);
     struct giver givers[3] = {{.claims = true}, {.claims = false}, {.claims = true}};
-    for (int index = 0; index < 3; ++index) add(allocator, &givers[index]);
+    for (int index = 0; index < 3; ++index)
+        add(allocator, &givers[index]);
     places = 0;
     (void)testing_malloc(allocator, 1, NULL);
     for (int index = 0; index < 3; ++index) {
@@ -79,7 +80,8 @@ static void all_callbacks_run_in_order_whatever_each_returns(void) {
 static void there_is_room_for_sixteen_callbacks(void) {
     struct allocator *const allocator = testing_create("", BASE_GIB);
     struct giver givers[17] = {{.asked = 0}};
-    for (int index = 0; index < 16; ++index) add(allocator, &givers[index]);
+    for (int index = 0; index < 16; ++index)
+        add(allocator, &givers[index]);
     const struct cca_free_memory_callback last = callback_of(&givers[16]);
     BASE_CHECK_EQ(cca_add_free_memory_callback(allocator, &last), BASE_LIMIT);
     allocator_destroy(allocator);
@@ -99,9 +101,9 @@ static bool take_some(void *context, int device) {
 static void a_callback_may_allocate_and_its_own_misses_ask_nobody(void) {
     struct allocator *const allocator = testing_create("", BASE_GIB);
     struct giver giver = {.allocator = allocator};
-    BASE_CHECK_EQ(cca_add_free_memory_callback(allocator,
-                                               &(struct cca_free_memory_callback){
-                                                   .free_memory = take_some, .context = &giver}),
+    BASE_CHECK_EQ(cca_add_free_memory_callback(
+                      allocator, &(struct cca_free_memory_callback){.free_memory = take_some,
+                                                                    .context = &giver}),
                   BASE_OK);
     (void)testing_malloc(allocator, 30 * MIB, NULL);
     BASE_CHECK_EQ(giver.asked, 1);
@@ -165,7 +167,8 @@ static void *work(void *context) {
     struct stash *const stash = context;
     cudaStream_t stream = testing_stream();
     for (int round = 0; round < ROUNDS; ++round) {
-        void *const block = testing_malloc(stash->allocator, (size_t)(2 + round % 30) * MIB, stream);
+        void *const block =
+            testing_malloc(stash->allocator, (size_t)(2 + round % 30) * MIB, stream);
         pthread_mutex_lock(&stash->mutex);
         const bool kept = stash->count < 64;
         if (kept) stash->blocks[stash->count++] = block;
@@ -179,15 +182,17 @@ static void callbacks_of_several_threads_free_what_others_took(void) {
     struct stash stash = {.allocator = testing_create("", 16 * BASE_GIB)};
     pthread_t threads[THREADS];
     BASE_CHECK_EQ(pthread_mutex_init(&stash.mutex, NULL), 0);
-    BASE_CHECK_EQ(cca_add_free_memory_callback(
-                      stash.allocator, &(struct cca_free_memory_callback){
-                                           .free_memory = give_from_stash, .context = &stash}),
-                  BASE_OK);
+    BASE_CHECK_EQ(
+        cca_add_free_memory_callback(
+            stash.allocator,
+            &(struct cca_free_memory_callback){.free_memory = give_from_stash, .context = &stash}),
+        BASE_OK);
     for (int index = 0; index < THREADS; ++index)
         BASE_CHECK_EQ(pthread_create(&threads[index], NULL, work, &stash), 0);
     for (int index = 0; index < THREADS; ++index)
         BASE_CHECK_EQ(pthread_join(threads[index], NULL), 0);
-    while (stash.count > 0) testing_free(stash.allocator, stash.blocks[--stash.count]);
+    while (stash.count > 0)
+        testing_free(stash.allocator, stash.blocks[--stash.count]);
     cca_check(stash.allocator);
     BASE_CHECK_EQ(testing_stats(stash.allocator).allocation[ALLOCATOR_STAT_ALL].current, 0);
     allocator_destroy(stash.allocator);

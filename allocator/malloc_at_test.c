@@ -3,7 +3,6 @@
 #include "allocator/testing.h"
 #include "base/random.h"
 
-
 #define MIB BASE_MIB
 
 static void *malloc_at(struct allocator *allocator, size_t size, cudaStream_t stream,
@@ -46,11 +45,11 @@ static void what_is_not_free_or_not_there_is_refused(void) {
     testing_free(allocator, base);
     const struct allocator_stats before = testing_stats(allocator);
     const uint64_t calls = sim_call_count(SIM_CALL_MALLOC);
-    BASE_CHECK(malloc_at(allocator, 2 * MIB, other, base, 0) == NULL);        // another stream's
-    BASE_CHECK(malloc_at(allocator, 1000, NULL, base, 0) == NULL);            // a small request
-    BASE_CHECK(malloc_at(allocator, 2 * MIB, NULL, base, 100) == NULL);       // not aligned
+    BASE_CHECK(malloc_at(allocator, 2 * MIB, other, base, 0) == NULL);  // another stream's
+    BASE_CHECK(malloc_at(allocator, 1000, NULL, base, 0) == NULL);      // a small request
+    BASE_CHECK(malloc_at(allocator, 2 * MIB, NULL, base, 100) == NULL); // not aligned
     BASE_CHECK(testing_message_has("must be aligned to kMinBlockSize (512 bytes)"));
-    BASE_CHECK(malloc_at(allocator, 2 * MIB, NULL, base, 19 * MIB) == NULL);  // beyond the end
+    BASE_CHECK(malloc_at(allocator, 2 * MIB, NULL, base, 19 * MIB) == NULL); // beyond the end
     BASE_CHECK(testing_message_has("Could not allocate CUDA storage at exact address"));
     BASE_CHECK(malloc_at(allocator, SIZE_MAX, NULL, base, 0) == NULL);
     BASE_CHECK(malloc_at(allocator, 2 * MIB, NULL, NULL, 0) == NULL);
@@ -68,6 +67,18 @@ static void an_oversize_part_is_not_cut_off(void) {
     testing_free(allocator, base);
     BASE_CHECK(malloc_at(allocator, 2 * MIB, NULL, base, 30 * MIB) == NULL);
     BASE_CHECK(malloc_at(allocator, 2 * MIB, NULL, base, 28 * MIB) != NULL);
+    allocator_destroy(allocator);
+}
+
+// Blocks of expandable segments are cut whatever their size.
+static void an_oversize_part_of_an_expandable_segment_is_cut_off(void) {
+    struct allocator *const allocator =
+        testing_create("max_split_size_mb:30,expandable_segments:True", BASE_GIB);
+    char *const base = testing_malloc(allocator, 100 * MIB, NULL);
+    testing_free(allocator, base);
+    BASE_CHECK(malloc_at(allocator, 2 * MIB, NULL, base, 60 * MIB) != NULL);
+    BASE_CHECK_EQ(testing_stats(allocator).oversize_allocations.allocated, 2);
+    BASE_CHECK_EQ(testing_stats(allocator).oversize_allocations.current, 0);
     allocator_destroy(allocator);
 }
 
@@ -124,15 +135,15 @@ static void any_order_of_requests_at_addresses_is_served(const char *config, uin
         }
         void *pointer = NULL;
         const bool fits = is_free(allocator, address, size);
-        const enum base_status status =
-            cca_malloc_at(allocator, 0, size, NULL, address, &pointer);
+        const enum base_status status = cca_malloc_at(allocator, 0, size, NULL, address, &pointer);
         // A free block of the other pool is the one that does not count.
         BASE_CHECK(status == BASE_OK ? fits : status == BASE_INVALID_VALUE);
         if (status == BASE_OK) blocks[count++] = pointer;
         served += status == BASE_OK;
         cca_check(allocator);
     }
-    while (count > 0) testing_free(allocator, blocks[--count]);
+    while (count > 0)
+        testing_free(allocator, blocks[--count]);
     BASE_CHECK(served > 100);
     BASE_CHECK_EQ(allocator_empty_cache(allocator), BASE_OK);
     BASE_CHECK_EQ(testing_stats(allocator).reserved_bytes[ALLOCATOR_STAT_ALL].current, 0);
@@ -145,6 +156,7 @@ int main(void) {
     a_large_block_may_begin_close_behind_the_one_before_it("expandable_segments:True");
     what_is_not_free_or_not_there_is_refused();
     an_oversize_part_is_not_cut_off();
+    an_oversize_part_of_an_expandable_segment_is_cut_off();
     for (uint64_t seed = 1; seed <= 5; ++seed) {
         any_order_of_requests_at_addresses_is_served("", seed);
         any_order_of_requests_at_addresses_is_served("expandable_segments:True", seed);

@@ -25,15 +25,13 @@ static bool list_nobody(void *context, int device, struct cca_process *processes
 
 static void nvml_names_the_processes_of_the_device_it_knows(void) {
     struct allocator *allocator = NULL;
-    BASE_CHECK_EQ(sim_configure(&(struct sim_options){.device_count = 2,
-                                                      .capacity_bytes = BASE_GIB,
-                                                      .numerics = SIM_NUMERICS_OFF}),
+    BASE_CHECK_EQ(sim_configure(&(struct sim_options){
+                      .device_count = 2, .capacity_bytes = BASE_GIB, .numerics = SIM_NUMERICS_OFF}),
                   BASE_OK);
     BASE_CHECK_EQ(cca_allocator_create(&(struct cca_options){.config = ""}, &allocator), BASE_OK);
-    BASE_CHECK_EQ(
-        cca_set_out_of_memory_observer(
-            allocator, &(struct cca_out_of_memory_observer){.event = on_out_of_memory}),
-        BASE_OK);
+    BASE_CHECK_EQ(cca_set_out_of_memory_observer(
+                      allocator, &(struct cca_out_of_memory_observer){.event = on_out_of_memory}),
+                  BASE_OK);
     exhaust(allocator, 1);
     BASE_CHECK_EQ(last.process_count, 2);
     BASE_CHECK_EQ(last.processes[0].number, 4242);
