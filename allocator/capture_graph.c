@@ -1,7 +1,6 @@
-// See capture_graph.h. Edge data is always asked for: a graph with programmatic
-// edges refuses to name its edges otherwise. Such an edge counts as a full one,
-// as the work behind it may begin early but the graph's next node does not end
-// before.
+// See capture_graph.h. Edge data is always asked for: a graph with programmatic edges refuses to
+// name its edges otherwise. Such an edge counts as a full one, as the work behind it may begin
+// early but the graph's next node does not end before.
 #include "allocator/capture_graph.h"
 
 #include "allocator/device.h"

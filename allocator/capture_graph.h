@@ -1,5 +1,5 @@
-// What a capture looks like from outside: the state of a stream, and the edges
-// of its graph. All of it is asked of the driver; nothing is kept.
+// What a capture looks like from outside: the state of a stream, and the edges of its graph. All of
+// it is asked of the driver; nothing is kept.
 #ifndef TIDEMARK_ALLOCATOR_CAPTURE_GRAPH_H
 #define TIDEMARK_ALLOCATOR_CAPTURE_GRAPH_H
 
@@ -13,8 +13,8 @@ struct cca__capture_state {
     bool is_active; // the stream is being captured; the rest is set only then
     unsigned long long capture;
     cudaGraph_t graph;
-    // What the next captured operation would depend on: the stream's *terminals*.
-    // The driver's own array, valid until the next call for this stream.
+    // What the next captured operation would depend on: the stream's *terminals*. The driver's own
+    // array, valid until the next call for this stream.
     const cudaGraphNode_t *terminals;
     size_t terminal_count;
 };
@@ -31,8 +31,7 @@ enum base_status cca__node_list_push(struct cca__node_list *list,
                                      cudaGraphNode_t node) BASE_MUST_USE;
 void cca__node_list_deinit(struct cca__node_list *list);
 
-// Appends the nodes that NODE depends on. One call of the driver where they are
-// few.
+// Appends the nodes that NODE depends on. One call of the driver where they are few.
 enum base_status cca__node_dependencies(cudaGraphNode_t node,
                                         struct cca__node_list *list) BASE_MUST_USE;
 

@@ -1,5 +1,5 @@
-// See capture_markers.h. A node's number of *terminals that come behind it* is
-// counted by one walk a terminal; a marker is proven when all count it.
+// See capture_markers.h. A node's number of *terminals that come behind it* is counted by one walk
+// a terminal; a marker is proven when all count it.
 #include "allocator/capture_markers.h"
 
 #include "allocator/capture_graph.h"

@@ -1,18 +1,15 @@
-// The first published form of reuse inside a capture, kept beside the present
-// one (capture_reuse.h) to be studied and measured.
+// The first published form of reuse inside a capture, kept beside the present one (capture_reuse.h)
+// to be studied and measured.
 //
-// At the free, an empty node is put behind every stream that used the block and
-// made the stream's only dependency: a *free marker*. All later work of the
-// stream comes behind it. A block is proven by one of two rules:
-//     per stream   every marker comes before all terminals of the stream that
-//     allocates; the block
+// At the free, an empty node is put behind every stream that used the block and made the stream's
+// only dependency: a *free marker*. All later work of the stream comes behind it. A block is proven
+// by one of two rules:
+//     per stream   every marker comes before all terminals of the stream that allocates; the block
 //                  is one of that stream
-//     graph-wide   every marker comes before all terminals of all streams of
-//     the capture; then
-//                  whatever is captured next, on any stream, comes behind the
-//                  block's uses
-// Its costs are what replaced it: the graph grows by a node a stream a free,
-// and every question walks the whole graph again.
+//     graph-wide   every marker comes before all terminals of all streams of the capture; then
+//                  whatever is captured next, on any stream, comes behind the block's uses
+// Its costs are what replaced it: the graph grows by a node a stream a free, and every question
+// walks the whole graph again.
 //
 // Owns no block; the caller serialises.
 #ifndef TIDEMARK_ALLOCATOR_CAPTURE_MARKERS_H
@@ -38,16 +35,16 @@ struct cca__capture_markers {
     size_t proven_capacity;
 };
 
-// Notes a free and puts its markers into the graph. STREAMS[0] is the block's
-// own stream. If a stream is not captured the block is never proven (*is_marked
-// false); nodes that were added before that was found stay in the graph.
+// Notes a free and puts its markers into the graph. STREAMS[0] is the block's own stream. If a
+// stream is not captured the block is never proven (*is_marked false); nodes that were added before
+// that was found stay in the graph.
 enum base_status cca__markers_defer(struct cca__capture_markers *markers,
                                     const cudaStream_t *streams, size_t stream_count,
                                     uint64_t token, bool *is_marked) BASE_MUST_USE;
 
-// Before an allocation on STREAM: the tokens that are proven, in order of their
-// frees; they do not wait any more. STREAMS: all that the program uses, for the
-// graph-wide rule. *tokens is valid until the next call.
+// Before an allocation on STREAM: the tokens that are proven, in order of their frees; they do not
+// wait any more. STREAMS: all that the program uses, for the graph-wide rule. *tokens is valid
+// until the next call.
 enum base_status cca__markers_look(struct cca__capture_markers *markers, cudaStream_t stream,
                                    const cudaStream_t *streams, size_t stream_count,
                                    const uint64_t **tokens, size_t *count) BASE_MUST_USE;

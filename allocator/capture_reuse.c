@@ -1,12 +1,11 @@
 // See capture_reuse.h.
 //
-// A view keeps, for each node it knows, one number in a hash table: flags, and
-// the first ticket that waits for the node. The walk goes from the stream's
-// terminals towards their dependencies and stops at nodes that were visited
-// before. It has to notice when the terminals of the last walk are no longer
-// behind the stream, since then what was visited proves nothing: every node of
-// the last *front* (terminals that no other terminal came behind) must be met
-// again, or the view starts anew.
+// A view keeps, for each node it knows, one number in a hash table: flags, and the first ticket
+// that waits for the node. The walk goes from the stream's terminals towards their dependencies and
+// stops at nodes that were visited before. It has to notice when the terminals of the last walk are
+// no longer behind the stream, since then what was visited proves nothing: every node of the last
+// *front* (terminals that no other terminal came behind) must be met again, or the view starts
+// anew.
 #include "allocator/capture_reuse.h"
 
 #include "allocator/capture_graph.h"
@@ -23,8 +22,7 @@ struct cca__reuse_ticket {
                      // tickets
 };
 
-// What a view knows of a node: these, and above them the number of the first
-// waiting ticket.
+// What a view knows of a node: these, and above them the number of the first waiting ticket.
 #define NODE_VISITED  ((uint64_t)1) // comes before the stream's next operation
 #define NODE_TERMINAL ((uint64_t)2) // in this walk: a terminal, not met as a dependency so far
 #define NODE_FRONT    ((uint64_t)4) // in the front of the last walk, not met again so far
@@ -156,8 +154,8 @@ static enum base_status view_of(struct cca__capture_reuse *reuse, cudaStream_t s
 //------------------------------------------------------------------------------------------------
 // What a ticket waits for.
 
-// Puts the ticket into the list of a marker that is not visited yet; without
-// one it is to be judged at the next look.
+// Puts the ticket into the list of a marker that is not visited yet; without one it is to be judged
+// at the next look.
 static enum base_status ticket_wait(struct cca__capture_reuse *reuse, uint32_t number) {
     struct cca__reuse_ticket *const ticket = ticket_at(reuse, number);
     struct cca__reuse_view *const view = ticket->view;
@@ -214,8 +212,7 @@ static enum base_status enter_terminal(struct cca__capture_reuse *reuse,
                                        struct cca__reuse_view *view, cudaGraphNode_t node) {
     const uint64_t known = flags_of(view, node);
     if ((known & NODE_VISITED) == 0) return visit(reuse, view, node, NODE_TERMINAL);
-    // One that was visited and is not of the front has something of the front
-    // behind it.
+    // One that was visited and is not of the front has something of the front behind it.
     if ((known & NODE_FRONT) == 0) return BASE_OK;
     return set_flags(view, node, meet_front(view, known) | NODE_TERMINAL);
 }
@@ -309,9 +306,8 @@ static size_t count_list(const struct cca__capture_reuse *reuse, uint32_t number
     return count;
 }
 
-// Sorts out the tickets that can be judged: proven, or waiting for another
-// marker. A ticket that cannot wait for want of host memory is judged again
-// next time.
+// Sorts out the tickets that can be judged: proven, or waiting for another marker. A ticket that
+// cannot wait for want of host memory is judged again next time.
 static enum base_status judge(struct cca__capture_reuse *reuse, struct cca__reuse_view *view,
                               size_t *count) {
     *count = 0;
@@ -342,8 +338,7 @@ static enum base_status judge(struct cca__capture_reuse *reuse, struct cca__reus
 //------------------------------------------------------------------------------------------------
 // The interface.
 
-// Appends the terminals of all streams; none if one of them is not captured or
-// in another graph.
+// Appends the terminals of all streams; none if one of them is not captured or in another graph.
 static enum base_status gather_markers(const cudaStream_t *streams, size_t stream_count,
                                        unsigned long long *capture,
                                        struct cca__node_list *markers) {

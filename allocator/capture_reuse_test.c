@@ -1,12 +1,10 @@
-// Reuse inside a capture, each rule beside a transitive closure that is
-// computed from the graph's edges by brute force, over random programs: streams
-// fork and join, use blocks, free and allocate, and now and then replace their
-// dependencies.
+// Reuse inside a capture, each rule beside a transitive closure that is computed from the graph's
+// edges by brute force, over random programs: streams fork and join, use blocks, free and allocate,
+// and now and then replace their dependencies.
 //
-// A block may be used again on stream S when every node that used it comes
-// before what S captures next. No rule may say so when the closure does not
-// (sound); how often it says so when the closure does is printed (as good as
-// can be: 100 %).
+// A block may be used again on stream S when every node that used it comes before what S captures
+// next. No rule may say so when the closure does not (sound); how often it says so when the closure
+// does is printed (as good as can be: 100 %).
 //
 //     bazel run //allocator:capture_reuse_test -- 10000
 #include "allocator/capture_markers.h"
@@ -131,8 +129,8 @@ static struct capture capture_of(cudaStream_t stream) {
     return capture;
 }
 
-// Blocks whose users all come before the next operation of STREAM. The nodes of
-// a graph keep their order, so numbers noted earlier still hold.
+// Blocks whose users all come before the next operation of STREAM. The nodes of a graph keep their
+// order, so numbers noted earlier still hold.
 static bool is_safe(const struct block *block, const uint64_t *before_next) {
     for (size_t word = 0; word < WORDS; ++word)
         if ((block->users[word] & ~before_next[word]) != 0) return false;
@@ -161,8 +159,7 @@ static void judge_answer(struct program *program, int stream, const uint64_t *to
         BASE_CHECK(block->is_waiting);
         block->is_waiting = false;
         ++program->proven;
-        // Under the graph-wide rule a block of any stream is given back; it serves
-        // its own stream.
+        // Under the graph-wide rule a block of any stream is given back; it serves its own stream.
         if (block->stream != stream) {
             BASE_CHECK_EQ((int)program->rule, (int)RULE_MARKERS_GRAPH_WIDE);
             const struct capture own = capture_of(program->streams[block->stream]);
@@ -286,8 +283,8 @@ static void step_allocate(struct program *program) {
     *block = (struct block){.is_live = true, .stream = stream};
 }
 
-// Blocks that still wait when the capture ends never come back by themselves;
-// the allocator drops them.
+// Blocks that still wait when the capture ends never come back by themselves; the allocator drops
+// them.
 static void drop_waiting(struct program *program) {
     for (int number = 0; number < BLOCKS_MAX; ++number) {
         struct block *const block = &program->blocks[number];
