@@ -1,0 +1,395 @@
+// The settings beyond PyTorch where memory runs short: what each gains, what it costs, and that it
+// is off by default. Streams are held, so that the test says when work is done.
+#include "allocator/testing.h"
+#include "simulator/sim_race.h"
+
+#include <stdio.h>
+
+#define MIB ((size_t)1 << 20)
+#define GIB ((size_t)1 << 30)
+
+static uint64_t waits(void) { return sim_call_count(SIM_CALL_EVENT_SYNCHRONIZE); }
+
+static cudaStream_t held_stream(void) {
+    const cudaStream_t stream = testing_stream();
+    sim_stream_hold(stream, true);
+    return stream;
+}
+
+static void free_after_use(struct allocator *allocator, void *pointer, cudaStream_t user) {
+    BASE_CHECK_EQ(allocator_record_stream(allocator, pointer, user), BASE_OK);
+    testing_free(allocator, pointer);
+}
+
+// Device work that writes a block. Nothing runs: there is accounting only.
+static void no_body(const void *argument) { (void)argument; }
+static void write_block(cudaStream_t stream, void *pointer, size_t size, uint64_t bytes) {
+    const struct sim_access access = {SIM_ACCESS_WRITE, pointer, .size = size};
+    const struct sim_kernel kernel = {
+        .name = "write", .body = no_body, .bytes = bytes, .accesses = &access, .access_count = 1};
+    BASE_CHECK_EQ(sim_launch_kernel(stream, &kernel), cudaSuccess);
+}
+
+static enum base_status try_malloc(struct allocator *allocator, size_t size, cudaStream_t stream,
+                                   void **pointer) {
+    return allocator_malloc(allocator, 0, size, stream, pointer);
+}
+
+//------------------------------------------------------------------------------------------------
+// x_retry_search and x_wait:enough.
+
+// pt#189504: the block that fits waits for an event, its segment cannot be released.
+static void the_block_that_was_waited_for_serves(const char *config, bool serves) {
+    struct allocator *const allocator = testing_create(config, 4 * GIB);
+    const cudaStream_t user = held_stream();
+    testing_free(allocator, testing_malloc(allocator, 3584 * MIB, NULL));
+    void *const a = testing_malloc(allocator, 3 * GIB, NULL);
+    void *const b = testing_malloc(allocator, 256 * MIB, NULL);
+    free_after_use(allocator, a, user);
+    void *again = NULL;
+    const enum base_status status = try_malloc(allocator, 3 * GIB, NULL, &again);
+    BASE_CHECK_EQ(status, serves ? BASE_OK : BASE_OUT_OF_MEMORY);
+    BASE_CHECK_EQ(waits(), 1);
+    // The fault: the same call succeeds when it is made again.
+    if (!serves) again = testing_malloc(allocator, 3 * GIB, NULL);
+    BASE_CHECK(again == a);
+    const struct allocator_stats stats = testing_stats(allocator);
+    BASE_CHECK_EQ(stats.num_ooms, !serves);
+    BASE_CHECK_EQ(stats.num_alloc_retries, !serves);
+    BASE_CHECK_EQ(stats.segment[ALLOCATOR_STAT_ALL].current, 1);
+    testing_free(allocator, b);
+    cca_check(allocator);
+    allocator_destroy(allocator);
+}
+
+// Eight blocks of 1 GiB fill the device; each was used on a stream of its own. 1 GiB is asked for.
+static void a_request_waits_for_one_block_of_eight(const char *config, uint64_t expected_waits) {
+    struct allocator *const allocator = testing_create(config, 8 * GIB);
+    void *blocks[8];
+    cudaStream_t users[8];
+    for (int index = 0; index < 8; ++index) {
+        blocks[index] = testing_malloc(allocator, GIB, NULL);
+        users[index] = held_stream();
+    }
+    for (int index = 0; index < 8; ++index)
+        free_after_use(allocator, blocks[index], users[index]);
+    void *const again = testing_malloc(allocator, GIB, NULL);
+    BASE_CHECK_EQ(waits(), expected_waits);
+    uint64_t working = 0;
+    for (int index = 0; index < 8; ++index)
+        working += sim_stream_pending(users[index]) > 0;
+    BASE_CHECK_EQ(working, 8 - expected_waits);
+    struct cca_pending_frees numbers;
+    BASE_CHECK_EQ(cca_pending_frees(allocator, 0, &numbers), BASE_OK);
+    BASE_CHECK_EQ(numbers.blocks, 8 - expected_waits);
+    const struct allocator_stats stats = testing_stats(allocator);
+    // Nothing cached went back if the wait alone did.
+    BASE_CHECK_EQ(stats.num_device_free, expected_waits == 1 ? 0 : 8);
+    BASE_CHECK_EQ(stats.num_sync_all_streams, expected_waits == 1 ? 0 : 1);
+    testing_free(allocator, again);
+    cca_check(allocator);
+    allocator_destroy(allocator);
+}
+
+// Three neighbours of one segment, 1 + 2 + 3 GiB: for 5 GiB two have to come back, the third is
+// not waited for, nor is a small block alone in its segment. Alone in its segment lies a block of 5
+// GiB used by two streams: one block to wait for, so it goes first.
+static void neighbours_that_fit_together_are_waited_for(bool has_large_block) {
+    struct allocator *const allocator = testing_create("x_wait:enough", 12 * GIB);
+    const cudaStream_t users[3] = {held_stream(), held_stream(), held_stream()};
+    free_after_use(allocator, testing_malloc(allocator, GIB, NULL), held_stream());
+    testing_free(allocator, testing_malloc(allocator, 6 * GIB, NULL));
+    void *const one = testing_malloc(allocator, GIB, NULL);
+    void *const two = testing_malloc(allocator, 2 * GIB, NULL);
+    void *const three = testing_malloc(allocator, 3 * GIB, NULL);
+    void *const large = testing_malloc(allocator, 5 * GIB, NULL);
+    free_after_use(allocator, two, users[0]);
+    free_after_use(allocator, three, users[1]);
+    if (has_large_block) {
+        BASE_CHECK_EQ(allocator_record_stream(allocator, large, users[1]), BASE_OK);
+        free_after_use(allocator, large, users[2]);
+    }
+    void *const again = testing_malloc(allocator, 5 * GIB, NULL);
+    BASE_CHECK(again == (has_large_block ? large : two));
+    BASE_CHECK_EQ(waits(), 2);
+    BASE_CHECK_EQ(sim_stream_pending(users[0]), has_large_block);
+    testing_free(allocator, one);
+    cca_check(allocator);
+    allocator_destroy(allocator);
+}
+
+// Where the own blocks do not do, everything is waited for: blocks of another stream go back to the
+// device.
+static void what_own_blocks_cannot_do_waits_for_all(void) {
+    struct allocator *const allocator = testing_create("x_wait:enough", 8 * GIB);
+    const cudaStream_t other = testing_stream(), user = held_stream();
+    void *const own = testing_malloc(allocator, 2 * GIB, NULL);
+    void *const others = testing_malloc(allocator, 6 * GIB, other);
+    free_after_use(allocator, own, user);
+    free_after_use(allocator, others, user);
+    testing_free(allocator, testing_malloc(allocator, 7 * GIB, NULL));
+    BASE_CHECK_EQ(waits(), 2);
+    const struct allocator_stats stats = testing_stats(allocator);
+    BASE_CHECK_EQ(stats.num_sync_all_streams, 1);
+    BASE_CHECK_EQ(stats.num_device_free, 2);
+    cca_check(allocator);
+    allocator_destroy(allocator);
+}
+
+// pt#171771: how long the host stands still. One block's kernel moves 1 TB, the other's 100 TB.
+static uint64_t stall_ns(const char *config) {
+    BASE_CHECK_EQ(sim_schedule("timed"), BASE_OK);
+    struct allocator *const allocator = testing_create(config, 2 * GIB);
+    const cudaStream_t users[2] = {testing_stream(), testing_stream()};
+    void *blocks[2];
+    for (int index = 0; index < 2; ++index)
+        blocks[index] = testing_malloc(allocator, GIB, NULL);
+    for (int index = 0; index < 2; ++index) {
+        write_block(users[index], blocks[index], GIB,
+                    index == 0 ? UINT64_C(1000000000000) : UINT64_C(100000000000000));
+        free_after_use(allocator, blocks[index], users[index]);
+    }
+    const uint64_t before = sim_time_ns();
+    void *const again = testing_malloc(allocator, GIB, NULL);
+    const uint64_t stall = sim_time_ns() - before;
+    BASE_CHECK(again != NULL);
+    allocator_destroy(allocator);
+    BASE_CHECK_EQ(sim_schedule("eager"), BASE_OK);
+    return stall;
+}
+
+//------------------------------------------------------------------------------------------------
+// x_reclaim_idle.
+
+// Megatron-LM#6885: what a side stream left in its cache serves the main stream.
+static void an_idle_segment_changes_streams(const char *config, bool reclaims) {
+    struct allocator *const allocator = testing_create(config, 64 * GIB);
+    const cudaStream_t side = testing_stream();
+    void *const left = testing_malloc(allocator, 20 * GIB, side);
+    testing_free(allocator, left);
+    const uint64_t records = sim_call_count(SIM_CALL_EVENT_RECORD);
+    void *const taken = testing_malloc(allocator, 20 * GIB, NULL);
+    const struct allocator_stats stats = testing_stats(allocator);
+    BASE_CHECK_EQ(taken == left, reclaims);
+    BASE_CHECK_EQ(stats.reserved_bytes[ALLOCATOR_STAT_ALL].peak, (reclaims ? 20 : 40) * GIB);
+    BASE_CHECK_EQ(stats.num_device_alloc, reclaims ? 1 : 2);
+    BASE_CHECK_EQ(stats.num_device_free, 0);
+    BASE_CHECK_EQ(stats.segment[ALLOCATOR_STAT_ALL].current, reclaims ? 1 : 2);
+    BASE_CHECK_EQ(sim_call_count(SIM_CALL_EVENT_RECORD) - records, reclaims);
+    BASE_CHECK_EQ(sim_call_count(SIM_CALL_STREAM_WAIT_EVENT), reclaims);
+    BASE_CHECK_EQ(waits(), 0); // the host stands still for nothing
+    BASE_CHECK_EQ(sim_call_count(SIM_CALL_STREAM_SYNCHRONIZE), 0);
+    BASE_CHECK_EQ(sim_call_count(SIM_CALL_DEVICE_SYNCHRONIZE), 0);
+    cca_check(allocator);
+    testing_free(allocator, taken);
+    struct allocator_snapshot snapshot;
+    BASE_CHECK_EQ(allocator_snapshot(allocator, &snapshot), BASE_OK);
+    for (size_t index = 0; index < snapshot.segment_count; ++index)
+        if (snapshot.segments[index].address == taken)
+            BASE_CHECK(snapshot.segments[index].stream == NULL);
+    allocator_snapshot_deinit(&snapshot);
+    // The cache of the main stream has it now, so nobody is asked again.
+    BASE_CHECK(testing_malloc(allocator, 20 * GIB, NULL) == taken);
+    cca_check(allocator);
+    allocator_destroy(allocator);
+    BASE_CHECK_EQ(sim_used_bytes(0), 0);
+}
+
+// What is safe about it: the work of the stream that takes the memory starts behind all that the
+// other one did with it.
+static void the_new_owner_waits_for_the_old_one_on_the_device(void) {
+    struct allocator *const allocator = testing_create("x_reclaim_idle:True", 8 * GIB);
+    BASE_CHECK_EQ(sim_race_start(&(struct sim_race_options){.blocks_only = true}), BASE_OK);
+    const cudaStream_t side = held_stream(), other = testing_stream();
+    void *const left = testing_malloc(allocator, GIB, side);
+    const uint64_t block = sim_block_take(left, GIB, side, "left");
+    write_block(side, left, GIB, 0);
+    sim_block_give(block);
+    testing_free(allocator, left);
+    void *const taken = testing_malloc(allocator, GIB, other);
+    BASE_CHECK(taken == left);
+    (void)sim_block_take(taken, GIB, other, "taken");
+    write_block(other, taken, GIB, 0);
+    BASE_CHECK_GT(sim_stream_pending(other), 0);
+    sim_stream_hold(side, false);
+    BASE_CHECK_EQ(sim_stream_pending(other), 0);
+    BASE_CHECK_EQ(sim_race_count(SIM_RACE_RULE_COUNT), 0);
+    sim_race_stop();
+    allocator_destroy(allocator);
+}
+
+// A segment stays where it is if it is much larger than what would be asked of the device, if it is
+// not wholly free, or if its bytes wait for an event.
+static void what_is_no_idle_segment_stays(void) {
+    struct allocator *const allocator = testing_create("x_reclaim_idle:True", 8 * GIB);
+    const cudaStream_t side = testing_stream(), user = held_stream();
+    void *const wide = testing_malloc(allocator, 100 * MIB, side);
+    testing_free(allocator, wide);
+    BASE_CHECK(testing_malloc(allocator, 80 * MIB, NULL) != wide);       // 20 MiB too many
+    BASE_CHECK(testing_malloc(allocator, 80 * MIB + 512, NULL) == wide); // 18: in whole 2 MiB
+    void *const kept = testing_malloc(allocator, 4 * MIB, side);
+    BASE_CHECK_EQ(testing_stats(allocator).num_device_alloc, 3);
+    BASE_CHECK(testing_malloc(allocator, 4 * MIB, NULL) != (char *)kept + 4 * MIB);
+    void *const pending = testing_malloc(allocator, 40 * MIB, side);
+    free_after_use(allocator, pending, user);
+    BASE_CHECK(testing_malloc(allocator, 40 * MIB, NULL) != pending);
+    cca_check(allocator);
+    allocator_destroy(allocator);
+}
+
+// A segment that max_split_size would not let the request have in its own cache.
+static void an_oversize_segment_stays(void) {
+    struct allocator *const allocator =
+        testing_create("x_reclaim_idle:True,max_split_size_mb:64", 8 * GIB);
+    const cudaStream_t side = testing_stream();
+    void *const oversize = testing_malloc(allocator, 66 * MIB, side);
+    testing_free(allocator, oversize);
+    BASE_CHECK(testing_malloc(allocator, 60 * MIB, NULL) != oversize);
+    BASE_CHECK_EQ(cca_set_config(allocator, "x_reclaim_idle:False,max_split_size_mb:64"), BASE_OK);
+    BASE_CHECK(testing_malloc(allocator, 66 * MIB, side) == oversize);
+    BASE_CHECK_EQ(cca_set_config(allocator, "x_reclaim_idle:True,max_split_size_mb:64"), BASE_OK);
+    testing_free(allocator, oversize);
+    BASE_CHECK(testing_malloc(allocator, 64 * MIB, NULL) == oversize);
+    cca_check(allocator);
+    allocator_destroy(allocator);
+}
+
+static void small_segments_change_streams_too(void) {
+    struct allocator *const allocator = testing_create("x_reclaim_idle:True", 8 * GIB);
+    const cudaStream_t side = testing_stream();
+    char *const left = testing_malloc(allocator, 1000, side);
+    char *const beside = testing_malloc(allocator, 1000, side);
+    testing_free(allocator, left);
+    testing_free(allocator, beside);
+    BASE_CHECK(testing_malloc(allocator, 1, NULL) == left);
+    BASE_CHECK(testing_malloc(allocator, 1, NULL) == left + 512);
+    // What the side stream knew of the addresses is gone.
+    BASE_CHECK_EQ(allocator_free(allocator, beside), BASE_INVALID_POINTER);
+    testing_free(allocator, left);
+    testing_free(allocator, left + 512);
+    BASE_CHECK(testing_malloc(allocator, 5, side) == left);
+    cca_check(allocator);
+    allocator_destroy(allocator);
+}
+
+// Without an order nothing changes hands: the device is asked.
+static void a_segment_that_cannot_be_ordered_stays(void) {
+    static const enum sim_call calls[] = {SIM_CALL_EVENT_CREATE, SIM_CALL_EVENT_RECORD,
+                                          SIM_CALL_STREAM_WAIT_EVENT};
+    for (size_t index = 0; index < sizeof calls / sizeof calls[0]; ++index) {
+        struct allocator *const allocator = testing_create("x_reclaim_idle:True", 8 * GIB);
+        const cudaStream_t side = testing_stream();
+        void *const left = testing_malloc(allocator, GIB, side);
+        testing_free(allocator, left);
+        sim_fault_next(calls[index], 1, cudaErrorInvalidResourceHandle);
+        BASE_CHECK(testing_malloc(allocator, GIB, NULL) != left);
+        BASE_CHECK_EQ(cudaGetLastError(), cudaSuccess);
+        cca_check(allocator);
+        BASE_CHECK(testing_malloc(allocator, GIB, NULL) == left); // the next one has it
+        cca_check(allocator);
+        allocator_destroy(allocator);
+    }
+}
+
+static void a_destroyed_stream_keeps_its_cache_until_everything_is_released(void) {
+    struct allocator *const allocator = testing_create("x_reclaim_idle:True", 4 * GIB);
+    const cudaStream_t side = testing_stream();
+    void *const left = testing_malloc(allocator, 3 * GIB, side);
+    testing_free(allocator, left);
+    BASE_CHECK_EQ(cudaStreamDestroy(side), cudaSuccess);
+    BASE_CHECK(testing_malloc(allocator, 3 * GIB, NULL) != left);
+    BASE_CHECK_EQ(testing_stats(allocator).num_alloc_retries, 1);
+    cca_check(allocator);
+    allocator_destroy(allocator);
+}
+
+static void a_capture_takes_nothing_and_gives_nothing(void) {
+    struct allocator *const allocator = testing_create("x_reclaim_idle:True", 8 * GIB);
+    const cudaStream_t side = testing_stream(), other = testing_stream();
+    void *const left = testing_malloc(allocator, GIB, side);
+    testing_free(allocator, left);
+    BASE_CHECK_EQ(cudaStreamBeginCapture(side, cudaStreamCaptureModeRelaxed), cudaSuccess);
+    void *const taken = testing_malloc(allocator, GIB, other);
+    BASE_CHECK(taken != left);
+    cudaGraph_t graph;
+    BASE_CHECK_EQ(cudaStreamEndCapture(side, &graph), cudaSuccess); // it was left alone
+    size_t nodes = 9;
+    BASE_CHECK_EQ(cudaGraphGetNodes(graph, NULL, &nodes), cudaSuccess);
+    BASE_CHECK_EQ(nodes, 0);
+    BASE_CHECK_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    allocator_destroy(allocator);
+}
+
+// One handle, a stream in each thread: an event on it orders the calling thread's work only.
+static void the_stream_of_each_thread_takes_nothing_and_gives_nothing(void) {
+    struct allocator *const allocator = testing_create("x_reclaim_idle:True", 8 * GIB);
+    const cudaStream_t side = testing_stream();
+    void *const own = testing_malloc(allocator, GIB, cudaStreamPerThread);
+    testing_free(allocator, own);
+    void *const left = testing_malloc(allocator, GIB, side);
+    BASE_CHECK(left != own);
+    testing_free(allocator, left);
+    BASE_CHECK(testing_malloc(allocator, GIB, cudaStreamPerThread) == own);
+    BASE_CHECK(testing_malloc(allocator, GIB, cudaStreamPerThread) != left);
+    cca_check(allocator);
+    allocator_destroy(allocator);
+}
+
+struct seen {
+    int freed, taken;
+    void *freed_at, *taken_at;
+    cudaStream_t freed_stream, taken_stream;
+};
+static void on_event(void *context, const struct allocator_event *event) {
+    struct seen *const seen = context;
+    if (event->action == ALLOCATOR_SEGMENT_FREE) {
+        ++seen->freed;
+        seen->freed_at = event->address;
+        seen->freed_stream = event->stream;
+    } else if (event->action == ALLOCATOR_SEGMENT_ALLOC) {
+        ++seen->taken;
+        seen->taken_at = event->address;
+        seen->taken_stream = event->stream;
+    }
+}
+
+static void the_observer_sees_the_segment_leave_and_come(void) {
+    struct allocator *const allocator = testing_create("x_reclaim_idle:True", 8 * GIB);
+    const cudaStream_t side = testing_stream();
+    void *const left = testing_malloc(allocator, GIB, side);
+    testing_free(allocator, left);
+    struct seen seen = {0};
+    BASE_CHECK_EQ(allocator_set_observer(allocator, &(struct allocator_observer){on_event, &seen}),
+                  BASE_OK);
+    BASE_CHECK(testing_malloc(allocator, GIB, NULL) == left);
+    BASE_CHECK_EQ(seen.freed, 1);
+    BASE_CHECK_EQ(seen.taken, 1);
+    BASE_CHECK(seen.freed_at == left && seen.taken_at == left);
+    BASE_CHECK(seen.freed_stream == side && seen.taken_stream == NULL);
+    allocator_destroy(allocator);
+}
+
+int main(void) {
+    the_block_that_was_waited_for_serves("", false);
+    the_block_that_was_waited_for_serves("x_retry_search:True", true);
+    the_block_that_was_waited_for_serves("x_wait:enough", true);
+    the_block_that_was_waited_for_serves("x_retry_search:True,x_wait:enough", true);
+    a_request_waits_for_one_block_of_eight("", 8);
+    a_request_waits_for_one_block_of_eight("x_wait:enough", 1);
+    a_request_waits_for_one_block_of_eight("x_wait:enough,x_retry_search:True", 1);
+    neighbours_that_fit_together_are_waited_for(false);
+    neighbours_that_fit_together_are_waited_for(true);
+    what_own_blocks_cannot_do_waits_for_all();
+    BASE_CHECK_GT(stall_ns(""), 50 * stall_ns("x_wait:enough"));
+    an_idle_segment_changes_streams("", false);
+    an_idle_segment_changes_streams("x_reclaim_idle:True", true);
+    the_new_owner_waits_for_the_old_one_on_the_device();
+    what_is_no_idle_segment_stays();
+    an_oversize_segment_stays();
+    small_segments_change_streams_too();
+    a_segment_that_cannot_be_ordered_stays();
+    a_destroyed_stream_keeps_its_cache_until_everything_is_released();
+    a_capture_takes_nothing_and_gives_nothing();
+    the_stream_of_each_thread_takes_nothing_and_gives_nothing();
+    the_observer_sees_the_segment_leave_and_come();
+}
