@@ -144,7 +144,19 @@ static enum base_status measure_all(const struct base_common *common) {
 //--------------------------------------------------------------------------------------------------
 // What comes of it.
 
+// Iterations of different cases hold different numbers of operations.
+static void operations_note(void) {
+    for (size_t i = 0; i < speed_case_count(); i++) {
+        const struct speed_case *noted = speed_case_get(i);
+        const size_t index = bench_results_find(speed_results, noted->name);
+        if (index == SIZE_MAX || noted->group == SPEED_GROUP_MEMORY) continue;
+        bench_results_counter(speed_results, index, "operations", noted->pair_count);
+        bench_results_counter(speed_results, index, "ns_per_operation", speed_fastest_ns(noted));
+    }
+}
+
 static void rows_add(void) {
+    operations_note();
     speed_patterns_rows_add();
     speed_traces_rows_add();
     speed_bulk_rows_add();
