@@ -52,7 +52,7 @@ static const struct base_option options[] = {
      "play one pattern and measure nothing, for a profiler: window_512, window_64k, window_4m, "
      "pair_512, pair_4m, mixed, transformer, record_stream"},
     {"subject", "NAME", BASE_OPTION_TEXT, &subject,
-     "with --only: caching (default), mutex_list, ideal_list, no_list"},
+     "with --only: caching (default), history, history_stacks, mutex_list, ideal_list, no_list"},
     {"iterations", "N", BASE_OPTION_COUNT, &iterations,
      "with --only: allocations with their frees, of transformer whole steps (default 1000000)"},
     {"two-threads", NULL, BASE_OPTION_FLAG, &two_threads, "with --only: two threads on one stream"},

@@ -8,8 +8,8 @@
 
 static const struct bench_subject *subject_find(const char *name) {
     static const struct bench_subject *const subjects[] = {
-        &bench_subject_caching, &bench_subject_mutex_list, &bench_subject_ideal_list,
-        &bench_subject_no_list};
+        &bench_subject_caching,    &bench_subject_history,    &bench_subject_history_stacks,
+        &bench_subject_mutex_list, &bench_subject_ideal_list, &bench_subject_no_list};
     for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++)
         if (strcmp(subjects[i]->name, name) == 0) return subjects[i];
     return NULL;
@@ -23,8 +23,8 @@ enum base_status speed_only(const char *pattern_name, const char *subject_name,
         return base_status_set(BASE_INVALID_VALUE, "no pattern is called '%s'", pattern_name);
     if (subject == NULL)
         return base_status_set(BASE_INVALID_VALUE,
-                               "no subject is called '%s'; there are caching, mutex_list, "
-                               "ideal_list, no_list",
+                               "no subject is called '%s'; there are caching, history, "
+                               "history_stacks, mutex_list, ideal_list, no_list",
                                subject_name);
     const struct bench_session_setup setup = {.subject = subject,
                                               .pattern = speed_pattern_get(pattern),

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LIMIT_HISTORY_ADDED 1.5 // times mutex_list
+
 static struct bench_pattern patterns[SPEED_PATTERN_COUNT];
 static struct bench_script transformer;
 
@@ -22,7 +24,7 @@ struct measured {
     struct speed_case *mutex_list_two, *caching_one_stream, *caching_own_streams;
 };
 static struct measured measured[SPEED_PATTERN_COUNT];
-static struct speed_case *loop;
+static struct speed_case *loop, *history, *history_stacks; // under pair_4m
 
 static const struct {
     const char *text;
@@ -124,6 +126,10 @@ void speed_patterns_add(void) {
             of->mutex_list = add(pattern, &bench_subject_mutex_list, 1, BENCH_STREAMS_ONE);
         }
         of->caching = add(pattern, &bench_subject_caching, 1, BENCH_STREAMS_ONE);
+        if (pattern == SPEED_PATTERN_PAIR_4M) {
+            history = add(pattern, &bench_subject_history, 1, BENCH_STREAMS_ONE);
+            history_stacks = add(pattern, &bench_subject_history_stacks, 1, BENCH_STREAMS_ONE);
+        }
         if (wanted[i].limit_one_stream <= 0) continue;
         of->caching_own_streams = add(pattern, &bench_subject_caching, 2, BENCH_STREAMS_OWN);
         of->caching_one_stream = add(pattern, &bench_subject_caching, 2, BENCH_STREAMS_ONE);
@@ -140,6 +146,16 @@ const struct speed_case *speed_case_mutex_pair(void) {
 //--------------------------------------------------------------------------------------------------
 // Rows.
 
+static void history_add(const struct speed_case *of, const char *text) {
+    const struct measured *pair = &measured[SPEED_PATTERN_PAIR_4M];
+    const struct speed_row row = {.text = text,
+                                  .measured = speed_added(of, pair->caching, pair->mutex_list),
+                                  .limit = LIMIT_HISTORY_ADDED,
+                                  .unit = SPEED_UNIT_TIMES};
+    speed_row_add(&row, of, "%6.1f ns; caching without %.1f, mutex_list %.1f", speed_fastest_ns(of),
+                  speed_fastest_ns(pair->caching), speed_fastest_ns(pair->mutex_list));
+}
+
 static void one_thread_add(void) {
     speed_section_add("One thread, one stream: a pair, times mutex_list (a free list a size "
                       "class, under one pthread mutex)");
@@ -155,6 +171,8 @@ static void one_thread_add(void) {
         speed_row_add(&row, of->caching, "%6.1f ns; mutex_list %.1f%s",
                       speed_fastest_ns(of->caching), speed_fastest_ns(of->mutex_list), ideal);
     }
+    history_add(history, "history on, added to a pair of 4 MiB");
+    history_add(history_stacks, "the same with the stacks of all calls");
     const struct speed_row row = {.text = "the loop and its calls alone",
                                   .measured = speed_fastest_ns(loop),
                                   .limit = NAN,

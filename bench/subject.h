@@ -8,6 +8,10 @@ extern const struct bench_subject bench_subject_no_list;    // the loop and its 
 extern const struct bench_subject bench_subject_ideal_list; // L1
 extern const struct bench_subject bench_subject_mutex_list; // L2
 extern const struct bench_subject bench_subject_caching;    // default configuration
-extern const struct bench_subject bench_subject_direct;     // cudaMalloc and cudaFree
+// The same with its history on, the newest 100,000 entries of it: without stacks, and with those of
+// all calls.
+extern const struct bench_subject bench_subject_history;
+extern const struct bench_subject bench_subject_history_stacks;
+extern const struct bench_subject bench_subject_direct; // cudaMalloc and cudaFree
 
 #endif
