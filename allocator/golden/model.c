@@ -91,7 +91,7 @@ static enum base_status model_malloc(struct allocator *allocator, int device, si
     if (size >= REQUEST_LIMIT)
         return base_status_set(BASE_OUT_OF_MEMORY,
                                "CUDA out of memory. Tried to allocate more than 1EB memory.");
-    model__process_events(model);
+    model__process_events(model, stream_number(stream));
     const size_t rounded = model__round_size(&model->settings, size);
     const bool small = rounded <= SMALL_LIMIT;
     size_t index = get_free_block(model, rounded, stream_number(stream), small);

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,6 +170,7 @@ void model__insert_events(struct model *model, size_t index) {
             .event = model_device_event_record(&model->device, stream), .address = block->address};
         block->event_count++;
     }
+    model->waits_for[block->stream] |= block->stream_uses;
     block->stream_uses = 0;
 }
 
@@ -189,12 +191,30 @@ static void finish_pending(struct model *model, size_t index) {
     if (--model->blocks[block].event_count == 0) model__free_block(model, block);
 }
 
-void model__process_events(struct model *model) {
-    for (unsigned stream = 0; stream < MODEL_STREAM_MAX; stream++)
-        for (size_t front; (front = oldest_pending(model, stream)) != MODEL_NONE;) {
-            if (!model_device_event_query(&model->device, model->pending[front].event)) break;
+// Behind an unfinished event of a stream nothing is finished, so to look there finds nothing.
+static void look_behind(struct model *model, size_t front) {
+    const unsigned stream = model->pending[front].event.stream;
+    for (size_t index = front + 1; index < model->pending_count; index++)
+        if (model->pending[index].event.stream == stream)
+            BASE_CHECK(!model_device_event_query(&model->device, model->pending[index].event));
+}
+
+// For a request on STREAM.
+void model__process_events(struct model *model, unsigned stream) {
+    if (model->pending_count == 0) return;
+    const unsigned wanted = model->settings.own.poll_own ? model->waits_for[stream] : UINT_MAX;
+    for (unsigned other = 0; other < MODEL_STREAM_MAX; other++) {
+        if ((wanted & 1u << other) == 0) continue;
+        for (size_t front; (front = oldest_pending(model, other)) != MODEL_NONE;) {
+            if (!model_device_event_query(&model->device, model->pending[front].event)) {
+                if (model->settings.own.skip_stuck) look_behind(model, front);
+                break;
+            }
             finish_pending(model, front);
         }
+        if (model->settings.own.poll_own && oldest_pending(model, other) == MODEL_NONE)
+            model->waits_for[stream] &= ~(1u << other);
+    }
 }
 
 void model__synchronize_and_free_events(struct model *model) {

@@ -211,8 +211,7 @@ static enum base_status unknown_key(const struct model_reader *reader, const cha
     else
         snprintf(sentence, sizeof sentence, "Unrecognized key '%.400s' in %s allocator config.",
                  word, turn == TURN_CUDA ? "CUDA" : "Accelerator");
-    // Not a class of its own unless the release knows such keys at other times: see cca.
-    return key_find(word) != NULL && reader->words.is_strict
+    return reader->words.is_strict
                ? model__refuse("c10::Error", sentence)
                : base_status_set(BASE_INVALID_CONFIG, "%s", sentence);
 }
@@ -286,9 +285,7 @@ enum base_status model__settings_apply(struct model_settings *settings, const ch
 const char *model__settings_unmodelled(const struct model_settings *settings) {
     if (settings->own.retry_search) return "x_retry_search";
     if (settings->own.wait_enough) return "x_wait";
-    if (settings->own.skip_stuck) return "x_skip_stuck";
     if (settings->own.reclaim_idle) return "x_reclaim_idle";
-    if (settings->own.poll_own) return "x_poll";
     if (settings->own.torch_faults) return "x_torch_faults";
     return NULL;
 }

@@ -199,7 +199,7 @@ static enum base_status create_pages(struct model *model, size_t page, size_t co
                 (unsigned long long)model->device.capacity_bytes);
         while (created-- > 0) model_device_release(&model->device, page);
         if (code == cudaErrorMemoryAllocation) return BASE_OUT_OF_MEMORY;
-        return base_status_set(BASE_CUDA, "cuMemCreate of %zu bytes failed: error %d", page, code);
+        return base_status_set(BASE_CUDA, "CUDA error: cuMemCreate of %zu bytes failed: cudaError %d", page, code);
     }
     return BASE_OK;
 }

@@ -51,6 +51,7 @@ struct model {
     size_t block_count, block_capacity;
     struct model_pending *pending; // in order of record
     size_t pending_count, pending_capacity;
+    unsigned waits_for[MODEL_STREAM_MAX]; // bit S: a block of this stream has waited for stream S
     unsigned segment_count; // made so far
     struct model_range *ranges;
     size_t range_count;
@@ -116,7 +117,7 @@ size_t model__merge(struct model *model, size_t index, size_t other);
 void model__free_block(struct model *model, size_t index);
 void *model__array_grow(void *items, size_t count, size_t *capacity, size_t item_size);
 void model__insert_events(struct model *model, size_t index);
-void model__process_events(struct model *model);
+void model__process_events(struct model *model, unsigned stream);
 void model__synchronize_and_free_events(struct model *model);
 
 // model.c

@@ -47,10 +47,10 @@ enum base_status model_malloc_at(struct allocator *allocator, size_t size, cudaS
                                "mallocWithAddress: addr must be aligned to kMinBlockSize (512 "
                                "bytes), got 0x%llx",
                                (unsigned long long)address);
-    model__process_events(model);
     const size_t rounded = model__round_size(&model->settings, size);
     const bool small = rounded <= SMALL_LIMIT;
     const unsigned number = (unsigned)(uintptr_t)stream;
+    model__process_events(model, number);
     size_t index = free_block_around(model, address, rounded, number, small);
     if (index == MODEL_NONE) return unavailable(address);
 
@@ -78,7 +78,7 @@ enum base_status model__plain_malloc(struct model *model, size_t size, void **po
     uint64_t address = 0;
     const int code = model_device_malloc(&model->device, size, &address);
     if (code != 0)
-        return base_status_set(BASE_CUDA, "cudaMalloc of %zu bytes failed: cudaError %d", size,
+        return base_status_set(BASE_CUDA, "CUDA error: cudaMalloc of %zu bytes failed: cudaError %d", size,
                                code);
     model->plain = model__array_grow(model->plain, model->plain_count, &model->plain_capacity,
                                      sizeof *model->plain);

@@ -82,7 +82,7 @@ static void collect_garbage(struct model *model) {
 }
 
 static enum base_status device_error(size_t size, int code) {
-    return base_status_set(BASE_CUDA, "cudaMalloc of %zu bytes failed: cudaError %d", size, code);
+    return base_status_set(BASE_CUDA, "CUDA error: cudaMalloc of %zu bytes failed: cudaError %d", size, code);
 }
 
 size_t model__segment_insert(struct model *model, const struct model_block *block) {

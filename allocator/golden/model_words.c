@@ -116,6 +116,9 @@ enum base_status model__switch_next(struct model_words *words, const char *key, 
     if (status != BASE_OK) return status;
     *value = strcmp(word, on) == 0;
     if (*value || strcmp(word, off) == 0) return BASE_OK;
+    if (strcmp(on, "True") != 0)
+        return base_status_set(BASE_INVALID_CONFIG, "%s: '%.80s' is neither %s nor %s", key, word,
+                               off, on);
     if (words->is_strict)
         return base_status_set(BASE_INVALID_CONFIG, "Expected a single True/False argument for %s",
                                key);

@@ -54,7 +54,7 @@ static void check_found(const struct golden_subject *planted) {
     FILE *output = open_memstream(&report, &size);
     BASE_CHECK(output != NULL);
     BASE_CHECK(!golden_random_check(&golden_subject_model, planted, SEED, PROGRAM_COUNT,
-                                    OPERATION_COUNT, GOLDEN_SCRIPT_EVENTS, output));
+                                    OPERATION_COUNT, output));
     fclose(output);
     const char *shrunk = strstr(report, "shrunk to ");
     BASE_CHECK(strstr(report, "seed ") == report && strstr(report, "  planted   ") != NULL &&
@@ -81,7 +81,7 @@ static void planted_faults_are_found_and_shrunk(void) {
 
 static void model_cannot_be_told_from_itself(void) {
     BASE_CHECK(golden_random_check(&golden_subject_model, &golden_subject_model, SEED,
-                                   PROGRAM_COUNT, OPERATION_COUNT, GOLDEN_SCRIPT_EVENTS, stdout));
+                                   PROGRAM_COUNT, OPERATION_COUNT, stdout));
 }
 
 int main(void) {

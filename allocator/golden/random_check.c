@@ -40,12 +40,11 @@ static void print_difference(struct golden_script *script, const struct golden_s
 }
 
 bool golden_random_check(const struct golden_subject *oracle, const struct golden_subject *subject,
-                         uint64_t seed, uint64_t count, size_t operation_count, unsigned flags,
-                         FILE *output) {
+                         uint64_t seed, uint64_t count, size_t operation_count, FILE *output) {
     for (uint64_t program = 0; program < count; program++) {
         struct golden_script script;
         struct golden_difference difference;
-        golden_script_make(&script, seed + program, operation_count, flags);
+        golden_script_make(&script, seed + program, operation_count);
         const bool differs = golden_script_compare(&script, oracle, subject, &difference);
         if (differs) {
             print_difference(&script, oracle, subject, &difference, output);

@@ -8,7 +8,6 @@
 // seed, step, operation, both answers and a shrunk program that can be replayed as a log, and
 // returns false.
 bool golden_random_check(const struct golden_subject *oracle, const struct golden_subject *subject,
-                         uint64_t seed, uint64_t count, size_t operation_count, unsigned flags,
-                         FILE *output);
+                         uint64_t seed, uint64_t count, size_t operation_count, FILE *output);
 
 #endif

@@ -23,18 +23,7 @@ static const struct base_program program = {
 
 static void caching_allocator_answers_as_the_model(uint64_t seed) {
     BASE_CHECK(golden_random_check(&golden_subject_model, &golden_subject_caching, seed,
-                                   program_count, operation_count, 0, stdout));
-}
-
-static void caching_allocator_answers_as_the_model_with_events(uint64_t seed) {
-    BASE_CHECK(golden_random_check(&golden_subject_model, &golden_subject_caching, seed,
-                                   program_count, operation_count, GOLDEN_SCRIPT_EVENTS, stdout));
-}
-
-static void caching_allocator_answers_as_the_model_with_expandable_segments(uint64_t seed) {
-    BASE_CHECK(golden_random_check(&golden_subject_model, &golden_subject_caching, seed,
-                                   program_count, operation_count,
-                                   GOLDEN_SCRIPT_EVENTS | GOLDEN_SCRIPT_EXPANDABLE, stdout));
+                                   program_count, operation_count, stdout));
 }
 
 int main(int argc, char **argv) {
@@ -44,6 +33,4 @@ int main(int argc, char **argv) {
            common.seed + program_count - 1, operation_count);
     fflush(stdout);
     caching_allocator_answers_as_the_model(common.seed);
-    caching_allocator_answers_as_the_model_with_events(common.seed);
-    caching_allocator_answers_as_the_model_with_expandable_segments(common.seed);
 }

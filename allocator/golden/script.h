@@ -1,16 +1,16 @@
 // Random programs in the words of a decision log, and their run over two subjects side by side.
 //
 //     struct golden_script script;
-//     golden_script_make(&script, seed, 2000, GOLDEN_SCRIPT_EVENTS);
+//     golden_script_make(&script, seed, 2000);
 //     struct golden_difference difference;
 //     if (golden_script_compare(&script, &golden_subject_model, &golden_subject_caching,
-//     &difference))
-//         golden_difference_print(...);
+//                               &difference))
+//         ... difference.step, difference.first, difference.second ...
 //     golden_script_deinit(&script);
 //
-// The seed decides everything: configuration, capacity, streams, sizes, order of frees and which
-// kinds of operation occur at all, so that some programs are, say, tight and full of garbage
-// collection while others never see a fraction.
+// The seed decides everything: configuration over all keys, capacity, streams, sizes, order of
+// frees and which kinds of operation occur at all, so that some programs are, say, tight and full
+// of garbage collection while others never see a fraction.
 #ifndef TIDEMARK_ALLOCATOR_GOLDEN_SCRIPT_H
 #define TIDEMARK_ALLOCATOR_GOLDEN_SCRIPT_H
 
@@ -18,21 +18,16 @@
 
 #include <stdio.h>
 
-enum {
-    GOLDEN_SCRIPT_EVENTS = 1 << 0,     // record_stream, and completions of streams
-    GOLDEN_SCRIPT_EXPANDABLE = 1 << 1, // expandable segments, their reserves and classes
-};
-
 struct golden_script {
     uint64_t seed;
     char *config;
     uint64_t capacity_bytes;
+    bool no_caching;
     char **operations; // each without an outcome
     size_t operation_count;
 };
 
-void golden_script_make(struct golden_script *script, uint64_t seed, size_t operation_count,
-                        unsigned flags);
+void golden_script_make(struct golden_script *script, uint64_t seed, size_t operation_count);
 void golden_script_deinit(struct golden_script *script);
 
 struct golden_difference {

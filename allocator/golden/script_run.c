@@ -37,7 +37,8 @@ static struct golden_session *open_session(const struct golden_script *script,
     const enum base_status status =
         golden_session_create(subject,
                               &(struct golden_options){.config = script->config,
-                                                       .capacity_bytes = script->capacity_bytes},
+                                                       .capacity_bytes = script->capacity_bytes,
+                                                       .no_caching = script->no_caching},
                               &session);
     if (status != BASE_OK)
         fprintf(stderr, "seed %" PRIu64 ": %s refuses \"%s\": %s\n", script->seed, subject->name,
@@ -142,6 +143,7 @@ void golden_script_print(const struct golden_script *script, const struct golden
                          FILE *output) {
     fprintf(output, "# seed %" PRIu64 ", outcomes of %s\n", script->seed, subject->name);
     if (script->config[0] != '\0') fprintf(output, "config %s\n", script->config);
+    if (script->no_caching) fputs("env PYTORCH_NO_CUDA_MEMORY_CACHING 1\n", output);
     fprintf(output, "capacity %" PRIu64 "\n", script->capacity_bytes);
     struct golden_session *session = open_session(script, subject);
     for (size_t step = 0; step < script->operation_count; step++) {

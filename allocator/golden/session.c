@@ -23,11 +23,45 @@ void *golden__array_grow(void *items, size_t count, size_t *capacity, size_t ite
     return items;
 }
 
+// Slots of 128 GiB, their numbers' bits reversed, so that addresses neither ascend nor come again.
+#define SCATTERED_SLOT_BITS  18
+#define SCATTERED_SLOT_SHIFT 37
+
+static uint64_t reverse(uint64_t number) {
+    uint64_t reversed = 0;
+    for (int bit = 0; bit < SCATTERED_SLOT_BITS; bit++)
+        reversed |= (number >> bit & 1) << (SCATTERED_SLOT_BITS - 1 - bit);
+    return reversed;
+}
+
+uint64_t golden__scattered_address(size_t number) {
+    BASE_CHECK_LT(number >> SCATTERED_SLOT_BITS, 1);
+    return (reverse(number) + 1) << SCATTERED_SLOT_SHIFT;
+}
+
+const struct golden_segment *golden__segment_find(const struct golden_session *session,
+                                                  uint64_t address) {
+    if (session->is_scattered) {
+        const uint64_t number = reverse((address >> SCATTERED_SLOT_SHIFT) - 1);
+        return number < session->segment_count ? &session->segments[number] : NULL;
+    }
+    size_t low = 0, high = session->segment_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (session->segments[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low == 0 ? NULL : &session->segments[low - 1];
+}
+
 void golden__segment_add(struct golden_session *session, uint64_t address, size_t size) {
     session->segments = golden__array_grow(session->segments, session->segment_count,
                                            &session->segment_capacity, sizeof *session->segments);
     size_t place = session->segment_count;
-    for (; place > 0 && session->segments[place - 1].address > address; place--)
+    for (; !session->is_scattered && place > 0 && session->segments[place - 1].address > address;
+         place--)
         session->segments[place] = session->segments[place - 1];
     session->segments[place] =
         (struct golden_segment){.address = address,

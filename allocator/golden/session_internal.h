@@ -30,7 +30,7 @@ struct golden_session {
     struct golden_held *held; // by id
     size_t held_capacity;
 
-    struct golden_segment *segments; // every one ever made, by address; none comes again
+    struct golden_segment *segments; // every one ever made, by address, scattered ones by number
     size_t segment_count, segment_capacity;
     size_t range_count, range_bytes; // of addresses that expandable segments reserve now
     bool has_ranges; // there are, or were
@@ -71,6 +71,11 @@ struct golden_request {
 // Starts again, in a process that has CONFIG in its environment.
 enum base_status golden__session_restart(struct golden_session *session,
                                          const char *config) BASE_MUST_USE;
+// Where the N-th segment goes when addresses are scattered.
+uint64_t golden__scattered_address(size_t number);
+// The segment that an address lies in, or the last one before it; NULL for none.
+const struct golden_segment *golden__segment_find(const struct golden_session *session,
+                                                  uint64_t address);
 // A segment or range that the device gave.
 void golden__segment_add(struct golden_session *session, uint64_t address, size_t size);
 // Room for one more item; aborts without host memory.

@@ -127,18 +127,6 @@ static enum base_status print_status(const struct golden_request *request,
 //--------------------------------------------------------------------------------------------------
 // Requests.
 
-// Where the N-th segment goes when addresses are scattered: slots of 256 GiB, their numbers' bits
-// reversed, so that addresses neither ascend nor come again.
-#define SCATTERED_SLOT_BITS  17
-#define SCATTERED_SLOT_SHIFT 38
-
-static uint64_t scattered_address(size_t number) {
-    uint64_t slot = 0;
-    for (int bit = 0; bit < SCATTERED_SLOT_BITS; bit++)
-        slot |= (uint64_t)(number >> bit & 1) << (SCATTERED_SLOT_BITS - 1 - bit);
-    return (slot + 1) << SCATTERED_SLOT_SHIFT;
-}
-
 // An operation of our own, the first of its program: from here on segments do not ascend, which
 // shows how ties between equal blocks are broken.
 static enum base_status perform_scatter(struct golden_request *request) {
@@ -157,8 +145,9 @@ static void queue_addresses(struct golden_session *session) {
     if (!session->is_scattered && !session->has_ranges) return;
     const uint64_t stride = base_round_up(2 * session->options.capacity_bytes, BASE_GIB);
     for (size_t index = 0; index < ADDRESSES_QUEUED; index++)
-        addresses[index] = session->is_scattered ? scattered_address(session->segment_count + index)
-                                                 : session->next_address + index * stride;
+        addresses[index] = session->is_scattered
+                               ? golden__scattered_address(session->segment_count + index)
+                               : session->next_address + index * stride;
     session->subject->queue_addresses(session->allocator, addresses, ADDRESSES_QUEUED);
 }
 
@@ -194,7 +183,8 @@ static enum base_status perform_alloc(struct golden_request *request) {
     return BASE_OK;
 }
 
-static struct golden_segment *segment_of(struct golden_session *session, size_t number) {
+static const struct golden_segment *segment_of(const struct golden_session *session,
+                                               size_t number) {
     for (size_t index = 0; index < session->segment_count; index++)
         if (session->segments[index].number == number) return &session->segments[index];
     return NULL;
@@ -211,29 +201,55 @@ static void record_address(enum base_status status, uint64_t address, uint64_t r
                     found + strlen(hexadecimal));
 }
 
+// SEGMENT OFFSET, or @ID OFFSET: from where the allocation of this id lies, or last lay.
+static enum base_status word_address(struct golden_request *request, size_t word, uint64_t *address,
+                                     uint64_t *recorded) {
+    struct golden_session *session = request->session;
+    const struct golden_segment *segment;
+    uint64_t offset;
+    enum base_status status = word_number(request, word + 1, "offset", INT64_MAX, &offset);
+    if (status != BASE_OK) return status;
+    if (request->words[word][0] == '@') {
+        struct golden_held *other;
+        request->words[word]++;
+        status = word_id(request, word, &other);
+        if (status != BASE_OK) return status;
+        segment = golden__segment_find(session, (uintptr_t)other->pointer);
+        if (other->pointer == NULL || segment == NULL)
+            return malformed(request, "nothing has been allocated under this id");
+        *address = (uintptr_t)other->pointer + offset;
+    } else {
+        uint64_t number;
+        status = word_number(request, word, "segment", SIZE_MAX, &number);
+        if (status != BASE_OK) return status;
+        segment = segment_of(session, number);
+        if (segment == NULL) return malformed(request, "no segment has this number");
+        *address = segment->address + offset;
+    }
+    *recorded = *address - segment->address + segment->recorded_address;
+    return BASE_OK;
+}
+
 static enum base_status perform_alloc_at(struct golden_request *request) {
     struct golden_session *session = request->session;
     struct golden_held *held;
-    uint64_t size, stream, number, offset;
-    enum base_status status = word_id(request, 1, &held);
+    uint64_t size, stream, address = 0, recorded = 0;
+    enum base_status status = word_address(request, 4, &address, &recorded);
     if (status == BASE_OK) status = word_number(request, 2, "size", UINT64_MAX, &size);
     if (status == BASE_OK) status = word_stream(request, 3, &stream);
-    if (status == BASE_OK) status = word_number(request, 4, "segment", SIZE_MAX, &number);
-    if (status == BASE_OK) status = word_number(request, 5, "offset", INT64_MAX, &offset);
+    if (status == BASE_OK) status = word_id(request, 1, &held);
     if (status != BASE_OK) return status;
     if (held->held) return malformed(request, "this id is in use, free it first");
     if (session->subject->malloc_at == NULL)
         return base_status_set(BASE_UNSUPPORTED, "needs allocation at a wanted address");
-    const struct golden_segment *segment = segment_of(session, number);
-    if (segment == NULL) return malformed(request, "no segment has this number");
 
     void *pointer = NULL;
     session->block_size = 0;
     session->out_of_memory_seen = false;
     status = session->subject->malloc_at(session->allocator, size, session->streams[stream],
-                                         segment->address + offset, &pointer);
+                                         address, &pointer);
     if (status != BASE_OK) {
-        record_address(status, segment->address + offset, segment->recorded_address + offset);
+        record_address(status, address, recorded);
         return print_status(request, status);
     }
     print_block(request, held, pointer, size);
@@ -611,7 +627,7 @@ static const struct operation {
     {"counts", perform_counts, 1, 1, "counts"},
     {"error", perform_error, 1, 1, "error"},
     {"scatter", perform_scatter, 1, 1, "scatter"},
-    {"alloc_at", perform_alloc_at, 6, 6, "alloc_at ID BYTES STREAM SEGMENT OFFSET"},
+    {"alloc_at", perform_alloc_at, 6, 6, "alloc_at ID BYTES STREAM SEGMENT|@ID OFFSET"},
     {"on_miss", perform_on_miss, 1, GOLDEN_WORD_COUNT_MAX, "on_miss ID..."},
     {"pool", NULL, 1, ANY_WORDS, "private pools"},
     {"segment_sizes", perform_segment_sizes, 1, 1, "segment_sizes"},

@@ -4,22 +4,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-// The segment of an address is the last one that does not begin behind it.
 void golden__print_address(const struct golden_session *session, const void *address,
                            FILE *output) {
-    size_t low = 0, high = session->segment_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (session->segments[middle].address <= (uintptr_t)address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (address == NULL || low == 0)
+    const struct golden_segment *const segment =
+        address == NULL ? NULL : golden__segment_find(session, (uintptr_t)address);
+    if (segment == NULL)
         fprintf(output, "- %" PRIuPTR, (uintptr_t)address);
     else
-        fprintf(output, "%zu %" PRIu64, session->segments[low - 1].number,
-                (uintptr_t)address - session->segments[low - 1].address);
+        fprintf(output, "%zu %" PRIu64, segment->number, (uintptr_t)address - segment->address);
 }
 
 void golden__print_escaped(const char *text, FILE *output) {
