@@ -89,6 +89,9 @@ static enum base_status unknown_key(const struct cca__parser *parser, const char
                                "x_retry_search, x_wait, x_skip_stuck, x_bound_growth, "
                                "x_reclaim_idle, x_poll and, in front of all others, x_allocator",
                                token);
+    else if (parser->strict)
+        snprintf(hint, sizeof hint, "PyTorch 2.%d has no key '" CCA__QUOTED "'",
+                 parser->config->torch_minor, token);
     char sentence[512];
     if (parser->strict)
         snprintf(sentence, sizeof sentence, "Unrecognized CachingAllocator option: %.400s", token);

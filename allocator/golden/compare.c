@@ -40,7 +40,7 @@ static bool cuda_errors_agree(const char *recorded, const char *replayed) {
     if (agree_through(recorded, replayed, " = error c10::AcceleratorError ")) return true;
     return strncmp(recorded, "error = CUDA error: ", strlen("error = CUDA error: ")) == 0 &&
            strncmp(replayed, "error = ", strlen("error = ")) == 0 &&
-           strstr(replayed, "cudaError") != NULL;
+           (strstr(replayed, "cudaError") != NULL || strstr(replayed, "CUDA_ERROR_") != NULL);
 }
 
 // Where in PyTorch's source an assertion stands is not compared; what it says is.

@@ -141,7 +141,7 @@ static enum base_status model_record_stream(struct allocator *allocator, void *p
 }
 
 static enum base_status model_empty_cache(struct allocator *allocator) {
-    if (!model_of(allocator)->no_caching) model__release_cached_blocks(model_of(allocator));
+    model__release_cached_blocks(model_of(allocator));
     return BASE_OK;
 }
 

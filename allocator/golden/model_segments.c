@@ -92,7 +92,7 @@ size_t model__segment_insert(struct model *model, const struct model_block *bloc
     return index;
 }
 
-// Refused before the device is asked?
+// Refused before the device is asked, and for good.
 static bool is_rejected(const struct model *model, size_t segment_size) {
     const double limit = model->settings.start_fraction * (double)model->device.capacity_bytes;
     return model->settings.throws && model->total_allocated + segment_size > (uint64_t)limit;
@@ -108,6 +108,7 @@ static enum base_status alloc_block(struct model *model, size_t rounded, size_t 
                                     unsigned stream, bool small, bool is_retry, size_t *index) {
     if (is_retry) model->stats.num_alloc_retries++;
     if (is_over_fraction(model, segment_size)) return BASE_OUT_OF_MEMORY;
+    if (is_rejected(model, segment_size)) return BASE_LIMIT;
     if (model__expands(model))
         return model__expandable_allocate(model, rounded, stream, small, index);
     uint64_t address = 0;
@@ -137,8 +138,6 @@ enum base_status model__grow(struct model *model, size_t requested, size_t round
     const size_t segment_size = model__segment_size(&model->settings, rounded);
     model->exceeded_reserve = 0;
     if (model__collects_garbage(model)) collect_garbage(model);
-    if (!is_over_fraction(model, segment_size) && is_rejected(model, segment_size))
-        return model__reject(model, segment_size, requested);
     enum base_status status =
         alloc_block(model, rounded, segment_size, stream, small, false, index);
     if (status == BASE_OUT_OF_MEMORY &&
@@ -148,6 +147,7 @@ enum base_status model__grow(struct model *model, size_t requested, size_t round
         model__release_cached_blocks(model);
         status = alloc_block(model, rounded, segment_size, stream, small, true, index);
     }
+    if (status == BASE_LIMIT) return model__reject(model, segment_size, requested);
     if (status == BASE_OUT_OF_MEMORY)
         return model__out_of_memory(model, rounded, segment_size, stream);
     return status;

@@ -238,7 +238,8 @@ void script__config_any(struct script_plan *plan, char config[SCRIPT_CONFIG_MAX]
             key->value(plan, config);
             append(config, "%s", script__chance(plan, 0.9) ? "," : "");
         } else if (kind < 5) {
-            append(config, "%s", key->name);
+            // What begins like a key of our own has our own words in the error.
+            append(config, "%s%s", key->name, key->name[1] == '_' ? ":" : "");
         } else if (kind < 6) {
             append(config, "%s,",
                    wrong_pairs[script__below(plan, sizeof wrong_pairs / sizeof wrong_pairs[0])]);

@@ -124,6 +124,20 @@ static enum base_status print_status(const struct golden_request *request,
     return BASE_OK;
 }
 
+// Puts where an address lay in the recordings into a sentence that says where it lies now.
+static void record_address(const struct golden_session *session, enum base_status status,
+                           uint64_t address) {
+    const struct golden_segment *const segment = golden__segment_find(session, address);
+    char before[BASE_STATUS_MESSAGE_SIZE], hexadecimal[32];
+    snprintf(before, sizeof before, "%s", base_status_message());
+    snprintf(hexadecimal, sizeof hexadecimal, "0x%" PRIx64, address);
+    const char *const found = strstr(before, hexadecimal);
+    if (found == NULL || segment == NULL) return;
+    base_status_set(status, "%.*s0x%" PRIx64 "%s", (int)(found - before), before,
+                    address - segment->address + segment->recorded_address,
+                    found + strlen(hexadecimal));
+}
+
 //--------------------------------------------------------------------------------------------------
 // Requests.
 
@@ -190,22 +204,10 @@ static const struct golden_segment *segment_of(const struct golden_session *sess
     return NULL;
 }
 
-// Puts where a segment lay in the recordings into a sentence that says where it lies now.
-static void record_address(enum base_status status, uint64_t address, uint64_t recorded) {
-    char before[BASE_STATUS_MESSAGE_SIZE], hexadecimal[32];
-    snprintf(before, sizeof before, "%s", base_status_message());
-    snprintf(hexadecimal, sizeof hexadecimal, "0x%" PRIx64, address);
-    const char *const found = strstr(before, hexadecimal);
-    if (found == NULL) return;
-    base_status_set(status, "%.*s0x%" PRIx64 "%s", (int)(found - before), before, recorded,
-                    found + strlen(hexadecimal));
-}
-
 // SEGMENT OFFSET, or @ID OFFSET: from where the allocation of this id lies, or last lay.
-static enum base_status word_address(struct golden_request *request, size_t word, uint64_t *address,
-                                     uint64_t *recorded) {
+static enum base_status word_address(struct golden_request *request, size_t word,
+                                     uint64_t *address) {
     struct golden_session *session = request->session;
-    const struct golden_segment *segment;
     uint64_t offset;
     enum base_status status = word_number(request, word + 1, "offset", INT64_MAX, &offset);
     if (status != BASE_OK) return status;
@@ -214,27 +216,25 @@ static enum base_status word_address(struct golden_request *request, size_t word
         request->words[word]++;
         status = word_id(request, word, &other);
         if (status != BASE_OK) return status;
-        segment = golden__segment_find(session, (uintptr_t)other->pointer);
-        if (other->pointer == NULL || segment == NULL)
+        if (other->pointer == NULL)
             return malformed(request, "nothing has been allocated under this id");
         *address = (uintptr_t)other->pointer + offset;
     } else {
         uint64_t number;
         status = word_number(request, word, "segment", SIZE_MAX, &number);
         if (status != BASE_OK) return status;
-        segment = segment_of(session, number);
+        const struct golden_segment *segment = segment_of(session, number);
         if (segment == NULL) return malformed(request, "no segment has this number");
         *address = segment->address + offset;
     }
-    *recorded = *address - segment->address + segment->recorded_address;
     return BASE_OK;
 }
 
 static enum base_status perform_alloc_at(struct golden_request *request) {
     struct golden_session *session = request->session;
     struct golden_held *held;
-    uint64_t size, stream, address = 0, recorded = 0;
-    enum base_status status = word_address(request, 4, &address, &recorded);
+    uint64_t size, stream, address = 0;
+    enum base_status status = word_address(request, 4, &address);
     if (status == BASE_OK) status = word_number(request, 2, "size", UINT64_MAX, &size);
     if (status == BASE_OK) status = word_stream(request, 3, &stream);
     if (status == BASE_OK) status = word_id(request, 1, &held);
@@ -249,7 +249,7 @@ static enum base_status perform_alloc_at(struct golden_request *request) {
     status = session->subject->malloc_at(session->allocator, size, session->streams[stream],
                                          address, &pointer);
     if (status != BASE_OK) {
-        record_address(status, address, recorded);
+        record_address(session, status, address);
         return print_status(request, status);
     }
     print_block(request, held, pointer, size);
@@ -516,11 +516,14 @@ static enum base_status perform_base(struct golden_request *request) {
     struct golden_held *held;
     enum base_status status = word_id(request, 1, &held);
     if (status != BASE_OK) return status;
-    if (!held->held) return malformed(request, "this id holds nothing");
+    if (!held->held || held->pointer == NULL) return malformed(request, "this id holds nothing");
     void *base;
     size_t size;
     status = allocator_base_allocation(request->session->allocator, held->pointer, &base, &size);
-    if (status != BASE_OK) return print_status(request, status);
+    if (status != BASE_OK) {
+        record_address(request->session, status, (uintptr_t)held->pointer);
+        return print_status(request, status);
+    }
     golden__print_address(request->session, base, request->outcome);
     fprintf(request->outcome, " %zu", size);
     return BASE_OK;
