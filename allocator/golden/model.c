@@ -13,23 +13,34 @@
 #define MIN_BLOCK     ((size_t)512)
 #define REQUEST_LIMIT ((size_t)1 << 60)
 
-// The best fit, unless the oversize rules reject it.
-static size_t get_free_block(struct model *model, size_t rounded, unsigned stream, bool small) {
-    if (model__collects_garbage(model)) model->free_block_calls[small]++;
-    const struct model_filter filter = {.small = small, .stream = stream, .size_min = rounded};
-    const size_t index = model__candidate(model, &filter);
-    if (index == MODEL_NONE) return MODEL_NONE;
-    const struct model_settings *settings = &model->settings;
-    if (settings->own.bound_growth && model->blocks[index].expandable) return index;
-    const size_t size = model->blocks[index].size, limit = settings->max_split_size;
-    const size_t surplus = settings->max_non_split_rounding != 0 ? settings->max_non_split_rounding
-                                                                 : settings->large_segment_size;
-    if (rounded < limit && size >= limit) return MODEL_NONE;
-    if (rounded >= limit && size - rounded >= surplus) return MODEL_NONE;
-    return index;
+size_t model__surplus_max(const struct model_settings *settings) {
+    return settings->max_non_split_rounding != 0 ? settings->max_non_split_rounding
+                                                 : settings->large_segment_size;
 }
 
-static bool should_split(const struct model *model, size_t index, size_t rounded) {
+// The oversize rules.
+bool model__refuses(const struct model *model, const struct model_block *block, size_t rounded) {
+    const struct model_settings *settings = &model->settings;
+    if (settings->own.bound_growth && block->expandable) return false;
+    if (rounded < settings->max_split_size) return block->size >= settings->max_split_size;
+    return block->size - rounded >= model__surplus_max(settings);
+}
+
+size_t model__search(struct model *model, size_t rounded, unsigned stream, bool small) {
+    const struct model_filter filter = {.small = small, .stream = stream, .size_min = rounded};
+    const size_t index = model__candidate(model, &filter);
+    const bool is_refused =
+        index != MODEL_NONE && model__refuses(model, &model->blocks[index], rounded);
+    return is_refused ? MODEL_NONE : index;
+}
+
+// A search that counts for the age of blocks.
+static size_t get_free_block(struct model *model, size_t rounded, unsigned stream, bool small) {
+    if (model__collects_garbage(model)) model->free_block_calls[small]++;
+    return model__search(model, rounded, stream, small);
+}
+
+bool model__should_split(const struct model *model, size_t index, size_t rounded) {
     const size_t remaining = model->blocks[index].size - rounded;
     if (model->blocks[index].small || model__expands(model)) return remaining >= MIN_BLOCK;
     return rounded < model->settings.max_split_size && remaining > SMALL_LIMIT;
@@ -39,7 +50,7 @@ uint64_t model__hand_out(struct model *model, size_t index, size_t rounded, size
     struct allocator_stats *stats = &model->stats;
     const bool small = model->blocks[index].small;
     const bool was_split = model__is_split(model, index);
-    if (should_split(model, index, rounded)) {
+    if (model__should_split(model, index, rounded)) {
         struct model_block *tail = &model->blocks[index];
         const struct model_block front = {.address = tail->address,
                                           .size = rounded,
@@ -91,7 +102,7 @@ static enum base_status model_malloc(struct allocator *allocator, int device, si
     if (size >= REQUEST_LIMIT)
         return base_status_set(BASE_OUT_OF_MEMORY,
                                "CUDA out of memory. Tried to allocate more than 1EB memory.");
-    model__process_events(model, stream_number(stream));
+    if (model->pending_count > 0) model__process_events(model, stream_number(stream));
     const size_t rounded = model__round_size(&model->settings, size);
     const bool small = rounded <= SMALL_LIMIT;
     size_t index = get_free_block(model, rounded, stream_number(stream), small);

@@ -180,7 +180,7 @@ static size_t oldest_pending(const struct model *model, unsigned stream) {
     return MODEL_NONE;
 }
 
-static void finish_pending(struct model *model, size_t index) {
+void model__finish_pending(struct model *model, size_t index) {
     const uint64_t address = model->pending[index].address;
     model->pending_count--;
     memmove(&model->pending[index], &model->pending[index + 1],
@@ -199,9 +199,7 @@ static void look_behind(struct model *model, size_t front) {
             BASE_CHECK(!model_device_event_query(&model->device, model->pending[index].event));
 }
 
-// For a request on STREAM.
 void model__process_events(struct model *model, unsigned stream) {
-    if (model->pending_count == 0) return;
     const unsigned wanted = model->settings.own.poll_own ? model->waits_for[stream] : UINT_MAX;
     for (unsigned other = 0; other < MODEL_STREAM_MAX; other++) {
         if ((wanted & 1u << other) == 0) continue;
@@ -210,7 +208,7 @@ void model__process_events(struct model *model, unsigned stream) {
                 if (model->settings.own.skip_stuck) look_behind(model, front);
                 break;
             }
-            finish_pending(model, front);
+            model__finish_pending(model, front);
         }
         if (model->settings.own.poll_own && oldest_pending(model, other) == MODEL_NONE)
             model->waits_for[stream] &= ~(1u << other);
@@ -222,6 +220,6 @@ void model__synchronize_and_free_events(struct model *model) {
     for (unsigned stream = 0; stream < MODEL_STREAM_MAX; stream++)
         for (size_t front; (front = oldest_pending(model, stream)) != MODEL_NONE;) {
             model_device_event_wait(&model->device, model->pending[front].event);
-            finish_pending(model, front);
+            model__finish_pending(model, front);
         }
 }

@@ -283,9 +283,6 @@ enum base_status model__settings_apply(struct model_settings *settings, const ch
 }
 
 const char *model__settings_unmodelled(const struct model_settings *settings) {
-    if (settings->own.retry_search) return "x_retry_search";
-    if (settings->own.wait_enough) return "x_wait";
-    if (settings->own.reclaim_idle) return "x_reclaim_idle";
     if (settings->own.torch_faults) return "x_torch_faults";
     return NULL;
 }

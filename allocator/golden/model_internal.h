@@ -117,13 +117,26 @@ size_t model__merge(struct model *model, size_t index, size_t other);
 void model__free_block(struct model *model, size_t index);
 void *model__array_grow(void *items, size_t count, size_t *capacity, size_t item_size);
 void model__insert_events(struct model *model, size_t index);
+// For a request on STREAM.
 void model__process_events(struct model *model, unsigned stream);
+void model__finish_pending(struct model *model, size_t index);
 void model__synchronize_and_free_events(struct model *model);
 
 // model.c
+// The best fit, unless the oversize rules refuse it.
+size_t model__search(struct model *model, size_t rounded, unsigned stream, bool small);
+bool model__refuses(const struct model *model, const struct model_block *block, size_t rounded);
+bool model__should_split(const struct model *model, size_t index, size_t rounded);
+// How much of an oversize block a request may waste, less one byte.
+size_t model__surplus_max(const struct model_settings *settings);
 // Gives the block at INDEX to the program, split if it is much larger than needed; returns its
 // address.
 uint64_t model__hand_out(struct model *model, size_t index, size_t rounded, size_t requested);
+
+// model_own.c: whether a segment of another stream came; the block that waiting for enough made.
+bool model__reclaim_idle(struct model *model, size_t rounded, size_t segment_size, unsigned stream,
+                         bool small);
+size_t model__wait_for_enough(struct model *model, size_t rounded, unsigned stream, bool small);
 
 // model_other.c: malloc and free without a cache.
 enum base_status model__plain_malloc(struct model *model, size_t size, void **pointer);

@@ -50,18 +50,15 @@ enum base_status model_malloc_at(struct allocator *allocator, size_t size, cudaS
     const size_t rounded = model__round_size(&model->settings, size);
     const bool small = rounded <= SMALL_LIMIT;
     const unsigned number = (unsigned)(uintptr_t)stream;
-    model__process_events(model, number);
+    if (model->pending_count > 0) model__process_events(model, number);
     size_t index = free_block_around(model, address, rounded, number, small);
     if (index == MODEL_NONE) return unavailable(address);
 
     const uint64_t begin = model->blocks[index].address;
     const size_t prefix = (size_t)(address - begin);
     if (prefix > 0) {
+        if (!model__should_split(model, index, prefix)) return unavailable(address);
         model__hand_out(model, index, prefix, prefix);
-        if (model->blocks[index].size != prefix) {
-            free_at(model, begin);
-            return unavailable(address);
-        }
         index++;
     }
     *pointer = (void *)(uintptr_t)model__hand_out(model, index, rounded, size);

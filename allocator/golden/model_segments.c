@@ -14,8 +14,7 @@ static void release_block(struct model *model, size_t index) {
     model__block_remove(model, index);
 }
 
-void model__release_cached_blocks(struct model *model) {
-    model__synchronize_and_free_events(model);
+static void release_free_segments(struct model *model) {
     for (int small = 0; small <= 1; small++) {
         const struct model_filter filter = {
             .small = small != 0, .any_stream = true, .whole_segment = true, .plain = true};
@@ -23,6 +22,11 @@ void model__release_cached_blocks(struct model *model) {
             release_block(model, index);
         model__release_expandable(model, small != 0);
     }
+}
+
+void model__release_cached_blocks(struct model *model) {
+    model__synchronize_and_free_events(model);
+    release_free_segments(model);
 }
 
 // Gives oversize blocks of the stream back until a segment of the wanted size may fit; false if
@@ -102,7 +106,8 @@ static bool is_over_fraction(const struct model *model, size_t segment_size) {
     return model->limited && model->total_allocated + segment_size > model->allowed;
 }
 
-// Takes a segment from the device and says where its one block is. BASE_OUT_OF_MEMORY without a
+// Takes a segment from the device and says where its one block is. BASE_LIMIT if it is rejected;
+// this and BASE_OUT_OF_MEMORY without a
 // sentence.
 static enum base_status alloc_block(struct model *model, size_t rounded, size_t segment_size,
                                     unsigned stream, bool small, bool is_retry, size_t *index) {
@@ -132,21 +137,44 @@ static enum base_status alloc_block(struct model *model, size_t rounded, size_t 
     return BASE_OK;
 }
 
-// The ladder after a miss.
-enum base_status model__grow(struct model *model, size_t requested, size_t rounded, unsigned stream,
-                             bool small, size_t *index) {
-    const size_t segment_size = model__segment_size(&model->settings, rounded);
-    model->exceeded_reserve = 0;
+// The last rung: everything that waits is waited for, all that is cached goes back. Settings of our
+// own look for a block in between.
+static enum base_status wait_and_release(struct model *model, size_t rounded, size_t segment_size,
+                                         unsigned stream, bool small, size_t *index) {
+    *index = MODEL_NONE;
+    if (model->settings.own.wait_enough)
+        *index = model__wait_for_enough(model, rounded, stream, small);
+    if (*index != MODEL_NONE) return BASE_OK;
+    model__synchronize_and_free_events(model);
+    if (model->settings.own.retry_search) *index = model__search(model, rounded, stream, small);
+    if (*index != MODEL_NONE) return BASE_OK;
+    release_free_segments(model);
+    return alloc_block(model, rounded, segment_size, stream, small, true, index);
+}
+
+static enum base_status climb(struct model *model, size_t rounded, size_t segment_size,
+                              unsigned stream, bool small, size_t *index) {
+    if (model->settings.own.reclaim_idle &&
+        model__reclaim_idle(model, rounded, segment_size, stream, small) &&
+        (*index = model__search(model, rounded, stream, small)) != MODEL_NONE)
+        return BASE_OK;
     if (model__collects_garbage(model)) collect_garbage(model);
     enum base_status status =
         alloc_block(model, rounded, segment_size, stream, small, false, index);
     if (status == BASE_OUT_OF_MEMORY &&
         release_available_cached_blocks(model, rounded, stream, small))
         status = alloc_block(model, rounded, segment_size, stream, small, false, index);
-    if (status == BASE_OUT_OF_MEMORY) {
-        model__release_cached_blocks(model);
-        status = alloc_block(model, rounded, segment_size, stream, small, true, index);
-    }
+    if (status == BASE_OUT_OF_MEMORY)
+        status = wait_and_release(model, rounded, segment_size, stream, small, index);
+    return status;
+}
+
+// The ladder after a miss.
+enum base_status model__grow(struct model *model, size_t requested, size_t rounded, unsigned stream,
+                             bool small, size_t *index) {
+    const size_t segment_size = model__segment_size(&model->settings, rounded);
+    model->exceeded_reserve = 0;
+    const enum base_status status = climb(model, rounded, segment_size, stream, small, index);
     if (status == BASE_LIMIT) return model__reject(model, segment_size, requested);
     if (status == BASE_OUT_OF_MEMORY)
         return model__out_of_memory(model, rounded, segment_size, stream);

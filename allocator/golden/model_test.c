@@ -61,8 +61,8 @@ static void model_is_sound_where_pytorch_is_not(void) {
 
 static void model_refuses_a_setting_it_does_not_model_by_name(void) {
     struct allocator *model;
-    BASE_CHECK_EQ(model_create("x_reclaim_idle:True", BASE_GIB, &model), BASE_UNSUPPORTED);
-    BASE_CHECK(strstr(base_status_message(), "x_reclaim_idle") != NULL);
+    BASE_CHECK_EQ(model_create("x_torch_faults:True", BASE_GIB, &model), BASE_UNSUPPORTED);
+    BASE_CHECK(strstr(base_status_message(), "x_torch_faults") != NULL);
 }
 
 static void model_refuses_bad_pointers(void) {

@@ -28,9 +28,12 @@ static enum base_status open_without_config(const struct golden_options *options
 static enum base_status open_older(const struct golden_options *options,
                                    struct allocator **allocator) {
     char text[512];
-    snprintf(text, sizeof text, "%s%sx_torch:2.5", options->config,
+    snprintf(text, sizeof text, "%s%sx_torch:2.11", options->config,
              options->config[0] == '\0' ? "" : ",");
-    return model_create(text, options->capacity_bytes, allocator);
+    const enum base_status status = model_create(text, options->capacity_bytes, allocator);
+    // It does not know the keys that came later.
+    return status == BASE_OK ? status
+                             : model_create(options->config, options->capacity_bytes, allocator);
 }
 
 // A model that takes a refused setting for none at all.

@@ -74,6 +74,7 @@ static void plan_init(struct script_plan *plan) {
     plan->is_expandable = script__chance(plan, 0.4);
     plan->has_events = script__chance(plan, 0.6);
     plan->record_share = base_random_unit(&plan->random) * 0.5;
+    plan->may_reclaim = script__chance(plan, 0.2);
     plan->minor = script__chance(plan, 0.3) ? 1 + (unsigned)script__below(plan, 15) : 15;
     script__kinds_choose(plan);
 }
@@ -99,6 +100,7 @@ void golden_script_make(struct golden_script *script, uint64_t seed, size_t oper
     script->config = strdup(config);
     BASE_CHECK(script->config != NULL);
     if (plan.is_scattered) script__add(&plan, "scatter");
+    if (plan.may_reclaim) script__add(&plan, "auto 1");
     if (script__chance(&plan, 0.4) && !script->no_caching)
         script__add(&plan, "fraction %g", (double)script__below(&plan, 1000) / 1000);
     for (size_t step = 0; script->operation_count < operation_count; step++)

@@ -24,6 +24,8 @@ struct script_plan {
     bool is_oversize;    // sizes around max_split_size, on a device that holds few of them
     bool is_expandable;  // segments are, mostly
     bool has_events;     // record_stream, and completions of streams
+    // x_reclaim_idle may be on: streams wait for others, so that nothing may stay unfinished
+    bool may_reclaim;
     double record_share;
     double kind_weights[SCRIPT_KIND_MAX]; // of the rarer operations; 0: this program has none
     double kind_weight_sum;

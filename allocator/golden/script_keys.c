@@ -96,6 +96,10 @@ static void poll_value(struct script_plan *plan, char *value) {
     append(value, "%s", script__chance(plan, 0.7) ? "own" : "all");
 }
 
+static void wait_value(struct script_plan *plan, char *value) {
+    append(value, "%s", script__chance(plan, 0.7) ? "enough" : "all");
+}
+
 //--------------------------------------------------------------------------------------------------
 // The table.
 
@@ -130,6 +134,9 @@ static const struct key {
     {"x_bound_growth", 0, 0.15, bool_value},
     {"x_skip_stuck", 0, 0.15, bool_value},
     {"x_poll", 0, 0.15, poll_value},
+    {"x_wait", 0, 0.15, wait_value},
+    {"x_retry_search", 0, 0.15, bool_value},
+    {"x_reclaim_idle", 0, 0.5, bool_value},
 };
 #define KEY_COUNT (sizeof keys / sizeof keys[0])
 
@@ -188,6 +195,7 @@ static void join(const struct pairs *pairs, char config[SCRIPT_CONFIG_MAX]) {
 }
 
 static double share_of(const struct script_plan *plan, const struct key *key) {
+    if (strcmp(key->name, "x_reclaim_idle") == 0 && !plan->may_reclaim) return 0;
     const bool decides_oversize = strncmp(key->name, "max_", 4) == 0;
     return plan->is_oversize && decides_oversize ? 0.9 : key->share;
 }

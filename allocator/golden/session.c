@@ -57,6 +57,9 @@ const struct golden_segment *golden__segment_find(const struct golden_session *s
 }
 
 void golden__segment_add(struct golden_session *session, uint64_t address, size_t size) {
+    // One that only changed hands is known.
+    const struct golden_segment *known = golden__segment_find(session, address);
+    if (known != NULL && known->address == address) return;
     session->segments = golden__array_grow(session->segments, session->segment_count,
                                            &session->segment_capacity, sizeof *session->segments);
     size_t place = session->segment_count;
