@@ -149,11 +149,24 @@ static enum base_status read_environment(const struct golden_log *log,
     return BASE_OK;
 }
 
+static enum base_status add_settings(struct golden_options *options, const char *more,
+                                     char config[GOLDEN_CONFIG_LENGTH_MAX + 1]) {
+    if (more == NULL) return BASE_OK;
+    const int length = snprintf(config, GOLDEN_CONFIG_LENGTH_MAX + 1, "%s%s%s", options->config,
+                                options->config[0] == '\0' ? "" : ",", more);
+    options->config = config;
+    return length <= GOLDEN_CONFIG_LENGTH_MAX
+               ? BASE_OK
+               : base_status_set(BASE_LIMIT, "settings of %d bytes are too long", length);
+}
+
 static void compare_log(struct golden_result *result, const struct golden_log *log,
-                        const struct golden_subject *subject) {
+                        const struct golden_subject *subject, const char *more) {
     struct golden_session *session;
     struct golden_options options = {.config = log->config, .capacity_bytes = log->capacity_bytes};
+    char config[GOLDEN_CONFIG_LENGTH_MAX + 1];
     enum base_status status = read_environment(log, &options);
+    if (status == BASE_OK) status = add_settings(&options, more, config);
     if (status == BASE_OK) status = golden_session_create(subject, &options, &session);
     if (status != BASE_OK) {
         result_fail(result, status, 0);
@@ -168,7 +181,7 @@ static void compare_log(struct golden_result *result, const struct golden_log *l
     golden_session_destroy(session);
 }
 
-void golden_compare(const char *path, const struct golden_subject *subject,
+void golden_compare(const char *path, const struct golden_subject *subject, const char *more,
                     struct golden_result *result) {
     *result = (struct golden_result){
         .path = path, .subject_name = subject->name, .verdict = GOLDEN_AGREES};
@@ -178,7 +191,7 @@ void golden_compare(const char *path, const struct golden_subject *subject,
         result_fail(result, status, 0);
         return;
     }
-    compare_log(result, &log, subject);
+    compare_log(result, &log, subject, more);
     golden_log_deinit(&log);
 }
 

@@ -1,7 +1,7 @@
 // Replays a decision log through a subject and compares every line.
 //
 //     struct golden_result result;
-//     golden_compare("rule-gc.log", &golden_subject_caching, &result);
+//     golden_compare("rule-gc.log", &golden_subject_caching, NULL, &result);
 //     golden_result_print(&result, stdout);
 //         rule-gc: 180 lines agree
 #ifndef TIDEMARK_ALLOCATOR_GOLDEN_COMPARE_H
@@ -32,8 +32,9 @@ struct golden_result {
     char reason[BASE_STATUS_MESSAGE_SIZE]; // what is needed, or what is wrong
 };
 
-// Never fails as a call: whatever happens is in the result.
-void golden_compare(const char *path, const struct golden_subject *subject,
+// Never fails as a call: whatever happens is in the result. MORE: settings of our own, behind those
+// that the log starts with; NULL for none.
+void golden_compare(const char *path, const struct golden_subject *subject, const char *more,
                     struct golden_result *result);
 
 // One line, or four for a difference: file, line number and both lines.

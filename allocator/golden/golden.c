@@ -13,11 +13,13 @@
 
 #define VERDICT_COUNT (GOLDEN_UNREADABLE + 1)
 
-static const char *subject_name = "caching";
+static const char *subject_name = "caching", *more_settings;
 
 static const struct base_option options[] = {
     {"subject", "NAME", BASE_OPTION_TEXT, &subject_name,
      "what replays: caching (default), or model, the naive one"},
+    {"config", "TEXT", BASE_OPTION_TEXT, &more_settings,
+     "settings added to each log's, such as x_torch_faults:True"},
     {0}};
 
 static const struct base_program program = {
@@ -51,7 +53,7 @@ int main(int argc, char **argv) {
     size_t counts[VERDICT_COUNT] = {0}, line_count = 0;
     for (int argument = 0; argument < common.argument_count; argument++) {
         static struct golden_result result;
-        golden_compare(common.arguments[argument], subject, &result);
+        golden_compare(common.arguments[argument], subject, more_settings, &result);
         counts[result.verdict]++;
         if (result.verdict == GOLDEN_AGREES) line_count += result.line_count;
         golden_result_print(&result, result.verdict == GOLDEN_UNREADABLE ? stderr : stdout);

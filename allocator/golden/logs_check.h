@@ -9,6 +9,11 @@
 void golden_logs_check(const struct golden_subject *subject, const char *const *names,
                        size_t name_count, size_t log_count, size_t line_count);
 
+// The same with settings added to each log's.
+void golden_logs_check_under(const struct golden_subject *subject, const char *more,
+                             const char *const *names, size_t name_count, size_t log_count,
+                             size_t line_count);
+
 // Sums over all calls so far.
 struct golden_tally {
     size_t logs, lines;   // that agree

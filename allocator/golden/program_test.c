@@ -90,7 +90,7 @@ static void one_changed_number_exits_1_and_shows_both_lines(void) {
 }
 
 static enum golden_verdict compare_text(const char *text, struct golden_result *result) {
-    golden_compare(write_log("broken.log", text), &golden_subject_model, result);
+    golden_compare(write_log("broken.log", text), &golden_subject_model, NULL, result);
     return result->verdict;
 }
 
