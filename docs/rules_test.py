@@ -15,7 +15,7 @@ SECTIONS = [
     "Free, record_stream, events",
     "Expandable segments",
     "Settings",
-    "Snapshot",
+    "History and snapshot",
     "Beyond PyTorch",
 ]
 # A function's head, with its body behind it.
