@@ -88,8 +88,8 @@ void cca_set_warning_observer(struct allocator *allocator,
 // Serves a request at ADDRESS: a free block of STREAM must hold all of it there. Used to put memory
 // back where it was. Nothing is taken from the device: BASE_INVALID_VALUE if there is no such block,
 // or if ADDRESS is no multiple of 512. As in PyTorch, what lies before ADDRESS in the free block is
-// handed out and freed again on the way, which events and accumulated statistics show. Cost: a walk
-// over the stream's free blocks.
+// handed out and freed again on the way, which events and statistics show. Cost: a walk over the
+// stream's free blocks, under the locks of all streams of the device.
 enum base_status cca_malloc_at(struct allocator *allocator, int device, size_t size,
                                cudaStream_t stream, void *address, void **pointer) BASE_MUST_USE;
 

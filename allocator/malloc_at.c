@@ -27,69 +27,59 @@ static bool can_cut(const struct cca *cca, const struct cca__pool *pool,
     return cca__should_split(&cca->config.sizes, finely, block->size, size);
 }
 
-struct found {
-    bool served;
-    uint32_t front; // the part before the address, handed out; 0: there is none
-    uint64_t front_address;
-};
-
-static enum base_status serve_at_locked(struct cca__pool *pool, uint64_t address, size_t rounded,
-                                        size_t requested, struct found *found, bool *over_limit) {
-    struct cca *const cca = pool->device->owner;
-    uint32_t number = find_locked(cca, pool, address, rounded);
-    if (number == 0) return BASE_OK;
-    const size_t before = (size_t)(address - cca__block_at(cca, number)->address);
-    if (before > 0) {
-        if (!can_cut(cca, pool, cca__block_at(cca, number), before)) return BASE_OK;
-        const enum base_status status =
-            cca__pool_hand_out_locked(cca, pool, number, before, before, over_limit);
-        if (status != BASE_OK) return status;
-        found->front = number;
-        found->front_address = address - before;
-        number = cca__block_at(cca, number)->next;
-    }
-    const enum base_status status =
-        cca__pool_hand_out_locked(cca, pool, number, rounded, requested, over_limit);
-    found->served = status == BASE_OK;
+// Each of the three steps may be a peak that the next one takes away: the statistics meet at once,
+// which the caller's locks of all streams allow.
+static enum base_status hand_out(struct cca__pool *pool, uint32_t number, size_t rounded,
+                                 size_t requested) {
+    bool over_limit = false;
+    const enum base_status status = cca__pool_hand_out_locked(pool->device->owner, pool, number,
+                                                              rounded, requested, &over_limit);
+    if (over_limit) cca__stats_meet_locked(pool->device);
     return status;
 }
 
-// It and the request may begin in one window of the page table, which then names the request's
-// block: the front gets an entry of its own when it is next handed out.
-static void free_front(struct cca__pool *pool, uint32_t front, uint64_t address, bool *over_limit) {
+// The front and the request may begin in one window of the page table, which then names the
+// request's block: the front gets an entry of its own when it is next handed out.
+static void free_front(struct cca__pool *pool, uint32_t front) {
     struct cca *const cca = pool->device->owner;
     struct cca__block *const block = cca__block_at(cca, front);
-    cca__lock_take(&pool->stream->lock);
-    // Another thread that freed a stale pointer may have been faster.
-    if (block->state != CCA__BLOCK_ALLOCATED || block->address != address) {
-        cca__lock_release(&pool->stream->lock);
-        return;
-    }
+    bool over_limit = false;
     if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(pool->device, -1);
     if (cca->watched) cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
-    cca__pool_free_locked(cca, pool, front, over_limit);
+    cca__pool_free_locked(cca, pool, front, &over_limit);
+    if (over_limit) cca__stats_meet_locked(pool->device);
     if (!pool->is_small) block->flags &= (uint8_t)~CCA__BLOCK_IN_TABLE;
-    cca__lock_release(&pool->stream->lock);
+}
+
+static enum base_status serve_at_locked(struct cca__pool *pool, uint64_t address, size_t rounded,
+                                        size_t requested, bool *served) {
+    struct cca *const cca = pool->device->owner;
+    const uint32_t front = find_locked(cca, pool, address, rounded);
+    if (front == 0) return BASE_OK;
+    const size_t before = (size_t)(address - cca__block_at(cca, front)->address);
+    enum base_status status;
+    if (before == 0) {
+        status = hand_out(pool, front, rounded, requested);
+    } else {
+        if (!can_cut(cca, pool, cca__block_at(cca, front), before)) return BASE_OK;
+        status = hand_out(pool, front, before, before);
+        if (status != BASE_OK) return status;
+        status = hand_out(pool, cca__block_at(cca, front)->next, rounded, requested);
+        free_front(pool, front);
+    }
+    *served = status == BASE_OK;
+    return status;
 }
 
 static enum base_status serve_at(struct cca__stream *stream, uint64_t address, size_t size,
                                  bool *served) {
     const struct cca *const cca = stream->device->owner;
-    struct found found = {0};
-    bool over_limit = false;
-    cca__lock_take(&stream->lock);
+    cca__streams_lock_all(stream->device);
     const size_t rounded = cca__round_size(&cca->config.sizes, size);
     struct cca__pool *const pool =
         &stream->pools[rounded <= CCA_SMALL_LIMIT ? CCA__POOL_SMALL : CCA__POOL_LARGE];
-    const enum base_status status =
-        serve_at_locked(pool, address, rounded, size, &found, &over_limit);
-    cca__lock_release(&stream->lock);
-    // While both are handed out: that is a peak.
-    if (over_limit) cca__stats_meet(stream);
-    over_limit = false;
-    if (found.front != 0) free_front(pool, found.front, found.front_address, &over_limit);
-    if (over_limit) cca__stats_meet(stream);
-    *served = found.served;
+    const enum base_status status = serve_at_locked(pool, address, rounded, size, served);
+    cca__streams_unlock_all(stream->device);
     return status;
 }
 

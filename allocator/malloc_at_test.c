@@ -82,6 +82,21 @@ static void an_oversize_part_of_an_expandable_segment_is_cut_off(void) {
     allocator_destroy(allocator);
 }
 
+// Between the hand-out of the part before and that of the request, all that follows the part is
+// inactive split: a peak, also where another stream's counters make the sum.
+static void the_way_there_is_a_peak(void) {
+    struct allocator *const allocator = testing_create("", BASE_GIB);
+    (void)testing_malloc(allocator, 64 * MIB, testing_stream());
+    char *const base = testing_malloc(allocator, 46 * MIB, NULL);
+    testing_free(allocator, base);
+    BASE_CHECK(malloc_at(allocator, 26 * MIB, NULL, base, 2 * MIB) != NULL);
+    const struct allocator_stats stats = testing_stats(allocator);
+    BASE_CHECK_EQ(stats.inactive_split_bytes[ALLOCATOR_STAT_ALL].peak, 44 * (int64_t)MIB);
+    BASE_CHECK_EQ(stats.inactive_split_bytes[ALLOCATOR_STAT_ALL].current, 20 * (int64_t)MIB);
+    BASE_CHECK_EQ(stats.active[ALLOCATOR_STAT_ALL].peak, 3);
+    allocator_destroy(allocator);
+}
+
 // Random requests, some at addresses that the snapshot shows, free or not.
 #define BLOCKS_MAX 64
 
@@ -157,6 +172,7 @@ int main(void) {
     what_is_not_free_or_not_there_is_refused();
     an_oversize_part_is_not_cut_off();
     an_oversize_part_of_an_expandable_segment_is_cut_off();
+    the_way_there_is_a_peak();
     for (uint64_t seed = 1; seed <= 5; ++seed) {
         any_order_of_requests_at_addresses_is_served("", seed);
         any_order_of_requests_at_addresses_is_served("expandable_segments:True", seed);

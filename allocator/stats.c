@@ -150,8 +150,7 @@ static void settle(struct cca__device *device, enum cca__family family, int kind
     }
 }
 
-// The locks of all streams held.
-static void settle_all(struct cca__device *device) {
+void cca__stats_meet_locked(struct cca__device *device) {
     for (int family = 0; family < CCA__FAMILY_COUNT; ++family)
         for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind)
             settle(device, (enum cca__family)family, kind);
@@ -162,7 +161,7 @@ static void settle_all(struct cca__device *device) {
 void cca__stats_meet(struct cca__stream *stream) {
     struct cca__device *const device = stream->device;
     cca__streams_lock_all(device);
-    settle_all(device);
+    cca__stats_meet_locked(device);
     cca__streams_unlock_all(device);
 }
 
@@ -199,7 +198,7 @@ static struct allocator_stat family_sums(const struct cca__device *device, enum 
 
 void cca__stats_read_locked(struct cca__device *device, struct allocator_stats *stats) {
     memset(stats, 0, sizeof *stats);
-    settle_all(device); // a thread may be on its way to a meeting
+    cca__stats_meet_locked(device); // a thread may be on its way to a meeting
     for (int family = 0; family < CCA__FAMILY_COUNT; ++family)
         for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind) {
             struct allocator_stat *const stat = &family_stat(stats, (enum cca__family)family)[kind];

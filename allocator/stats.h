@@ -96,6 +96,8 @@ int64_t cca__pool_current(const struct cca__pool *pool, enum cca__family family)
 bool cca__stats_raise_locked(struct cca__stream *stream);
 // Takes the locks of all streams of the device.
 void cca__stats_meet(struct cca__stream *stream);
+// The same with the locks of all streams held.
+void cca__stats_meet_locked(struct cca__device *device);
 
 // Recomputes what the fast path tests, after pending blocks or limits changed.
 void cca__stats_update_limits_locked(struct cca__stream *stream);
