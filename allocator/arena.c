@@ -12,12 +12,23 @@
 // powers of two. Ranges of this size begin at a multiple of MiB from each other, and Zen processors
 // tell the lines of a cache set apart by a hash of few address bits first: without this, lines of
 // three arenas displaced each other at each free of a small block, 9 ns.
-static size_t skew_bytes(uint32_t capacity) {
-    return (size_t)__builtin_ctz(capacity) * PAGE_BYTES;
-}
+static size_t skew_bytes(uint32_t capacity) { return (size_t)__builtin_ctz(capacity) * PAGE_BYTES; }
 
 static size_t range_bytes(size_t item_bytes, uint32_t capacity) {
     return skew_bytes(capacity) + item_bytes * capacity;
+}
+
+// Opens the range up to NEEDED bytes.
+static enum base_status commit(struct cca__arena *arena, size_t needed) {
+    if (needed <= arena->committed_bytes) return BASE_OK;
+    const size_t all = arena->item_bytes * arena->capacity;
+    size_t committed = (needed + COMMIT_STEP_BYTES - 1) / COMMIT_STEP_BYTES * COMMIT_STEP_BYTES;
+    if (committed > all) committed = all;
+    if (mprotect(arena->base, committed, PROT_READ | PROT_WRITE) != 0)
+        return base_status_set(BASE_HOST_MEMORY, "out of host memory for %u %s", arena->used,
+                               arena->item_name);
+    arena->committed_bytes = committed;
+    return BASE_OK;
 }
 
 enum base_status cca__arena_init(struct cca__arena *arena, const char *item_name, size_t item_bytes,
@@ -34,7 +45,9 @@ enum base_status cca__arena_init(struct cca__arena *arena, const char *item_name
                                  .capacity = capacity,
                                  .used = 1};
     cca__lock_init(&arena->lock);
-    return BASE_OK;
+    const enum base_status status = commit(arena, item_bytes);
+    if (status != BASE_OK) cca__arena_deinit(arena);
+    return status;
 }
 
 void cca__arena_deinit(struct cca__arena *arena) {
@@ -62,17 +75,7 @@ static enum base_status grow(struct cca__arena *arena) {
         arena->given_back = given_back;
         arena->given_back_capacity = capacity;
     }
-    const size_t needed = ((size_t)arena->used + 1) * arena->item_bytes;
-    if (needed > arena->committed_bytes) {
-        const size_t all = arena->item_bytes * arena->capacity;
-        size_t committed = (needed + COMMIT_STEP_BYTES - 1) / COMMIT_STEP_BYTES * COMMIT_STEP_BYTES;
-        if (committed > all) committed = all;
-        if (mprotect(arena->base, committed, PROT_READ | PROT_WRITE) != 0)
-            return base_status_set(BASE_HOST_MEMORY, "out of host memory for %u %s", arena->used,
-                                   arena->item_name);
-        arena->committed_bytes = committed;
-    }
-    return BASE_OK;
+    return commit(arena, ((size_t)arena->used + 1) * arena->item_bytes);
 }
 
 enum base_status cca__arena_take(struct cca__arena *arena, uint32_t *item) {

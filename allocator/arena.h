@@ -26,9 +26,10 @@ struct cca__arena {
     uint32_t given_back_count, given_back_capacity;
 };
 
-// Room for CAPACITY - 1 items; item 0 means "none".
+// Room for CAPACITY - 1 items; item 0 means "none" and may be read: nothing but zeros, so that
+// fast paths need not ask for it.
 enum base_status cca__arena_init(struct cca__arena *arena, const char *item_name, size_t item_bytes,
-                                 uint32_t capacity);
+                                 uint32_t capacity) BASE_MUST_USE;
 void cca__arena_deinit(struct cca__arena *arena);
 
 // Sets *item; its bytes are zeros or what its last user left.

@@ -21,78 +21,197 @@
 //------------------------------------------------------------------------------------------------
 // Requests.
 
-static enum base_status caching_malloc(struct allocator *allocator, int ordinal, size_t size,
-                                       cudaStream_t handle, void **pointer) {
-    struct cca *const cca = cca__of(allocator);
-    if (__builtin_expect(size - 1 >= CCA_REQUEST_LIMIT - 1, 0)) {
-        if (size != 0)
-            return base_status_set(BASE_OUT_OF_MEMORY,
-                                   "CUDA out of memory. Tried to allocate more than 1EB memory.");
-        *pointer = NULL;
-        return BASE_OK;
-    }
-    struct cca__device *device;
-    struct cca__stream *stream;
-    enum base_status status = cca__device_get(cca, ordinal, &device);
-    if (status != BASE_OK) return status;
-    status = cca__stream_get(device, handle, &stream);
-    if (status != BASE_OK) return status;
-    if (__builtin_expect(atomic_load_explicit(&device->pending_events, memory_order_relaxed) != 0,
-                         0)) {
-        status = cca__poll_pending(stream);
-        if (status != BASE_OK) return status;
-    }
+// The functions that a hit calls only to end with them are kept out of line, so that it needs no
+// stack of its own.
+#define APART __attribute__((noinline))
 
+static APART enum base_status wake(struct cca__lock *lock) {
+    cca__lock_wake(lock);
+    return BASE_OK;
+}
+
+// The end of a call that passed a limit.
+static APART enum base_status end_over_limit(struct cca__stream *stream) {
+    const bool raised = cca__stats_raise_locked(stream);
+    cca__lock_release(&stream->lock);
+    if (!raised) cca__stats_meet(stream);
+    return BASE_OK;
+}
+
+// The end of a hit whose lock was taken at once.
+static inline enum base_status end_hit(struct cca__stream *stream, int64_t slack) {
+    if (__builtin_expect(slack < 0, 0)) return end_over_limit(stream);
+    return cca__lock_release_taken(&stream->lock) ? wake(&stream->lock) : BASE_OK;
+}
+
+static enum base_status end_call(struct cca__stream *stream, int64_t slack) {
+    if (__builtin_expect(slack < 0, 0)) return end_over_limit(stream);
+    cca__lock_release(&stream->lock);
+    return BASE_OK;
+}
+
+static struct cca__pool *pool_for(struct cca__stream *stream, size_t rounded) {
+    return &stream->pools[rounded <= CCA_SMALL_LIMIT ? CCA__POOL_SMALL : CCA__POOL_LARGE];
+}
+
+// The rest of a request: the lock is held, and released here.
+static APART enum base_status malloc_special_locked(struct cca *cca, struct cca__stream *stream,
+                                                    size_t size, void **pointer) {
     bool over_limit = false;
-    cca__lock_take(&stream->lock);
-    const size_t rounded = cca__round_size(&cca->config.sizes, size);
-    struct cca__pool *const pool =
-        &stream->pools[rounded <= CCA_SMALL_LIMIT ? CCA__POOL_SMALL : CCA__POOL_LARGE];
     void *served;
-    if (__builtin_expect(device->special, 0)) {
-        if (device->counts_requests && !pool->is_small)
-            atomic_fetch_add_explicit(&device->large_searches, 1, memory_order_relaxed);
-        status =
-            cca__pool_serve_special_locked(cca, pool, rounded, size, &served, &over_limit);
-    } else {
-        status = cca__hit_serve_locked(cca, pool, rounded, size, &served, &over_limit);
-    }
+    const size_t rounded = cca__round_size(&cca->config.sizes, size);
+    struct cca__pool *const pool = pool_for(stream, rounded);
+    if (stream->device->counts_requests && !pool->is_small)
+        atomic_fetch_add_explicit(&stream->device->large_searches, 1, memory_order_relaxed);
+    const enum base_status status =
+        cca__pool_serve_locked(cca, pool, rounded, size, &served, &over_limit);
     cca__lock_release(&stream->lock);
     if (__builtin_expect(over_limit, 0)) cca__stats_meet(stream);
-    if (__builtin_expect(status != BASE_OK, 0)) return status;
-    if (__builtin_expect(served == NULL, 0)) return cca__grow(stream, rounded, size, pointer);
+    if (status != BASE_OK) return status;
+    if (served == NULL) return cca__grow(stream, rounded, size, pointer);
     *pointer = served;
     return BASE_OK;
 }
 
-static enum base_status caching_free(struct allocator *allocator, void *pointer) {
-    struct cca *const cca = cca__of(allocator);
-    if (pointer == NULL) return BASE_OK;
-    const uint32_t number = cca__block_lookup(cca, pointer);
-    struct cca__block *const block = cca__block_at(cca, number);
-    struct cca__pool *const pool = number != 0 ? cca__pool_at(cca, cca__block_pool(block)) : NULL;
-    if (__builtin_expect(pool == NULL, 0)) return cca__pointer_invalid(cca, pointer);
-    // From the number rather than pool->stream: the lock's address is known a load earlier.
-    struct cca__stream *const stream = cca__stream_at(cca, cca__block_pool(block) / 2);
+// The same from the free index as a whole.
+static APART enum base_status malloc_locked(struct cca *cca, struct cca__stream *stream,
+                                            size_t size, void **pointer) {
+    if (__builtin_expect(stream->special, 0))
+        return malloc_special_locked(cca, stream, size, pointer);
+    const size_t rounded = cca__round_size_plain(size);
+    struct cca__pool *const pool = pool_for(stream, rounded);
+    const uint32_t number = cca__free_index_find(&pool->index, cca->blocks, rounded);
+    if (__builtin_expect(number == 0, 0)) {
+        cca__lock_release(&stream->lock);
+        return cca__grow(stream, rounded, size, pointer);
+    }
+    int64_t slack;
+    const enum base_status status =
+        cca__hit_hand_out(cca, pool, number, rounded, size, true, false, true, &slack);
+    if (__builtin_expect(status != BASE_OK, 0)) {
+        cca__lock_release(&stream->lock);
+        return status;
+    }
+    *pointer = (void *)(uintptr_t)cca__block_at(cca, number)->address;
+    return end_call(stream, slack);
+}
 
-    bool over_limit = false;
+// A request that has to wait for the lock, or for its turn.
+static APART enum base_status malloc_waiting(struct cca *cca, struct cca__stream *stream,
+                                             size_t size, void **pointer) {
     cca__lock_take(&stream->lock);
-    if (__builtin_expect(!cca__block_is_handed_out(block, pool, pointer), 0)) {
+    return malloc_locked(cca, stream, size, pointer);
+}
+
+static APART enum base_status malloc_polling(struct cca *cca, struct cca__stream *stream,
+                                             size_t size, void **pointer) {
+    const enum base_status status = cca__poll_pending(stream);
+    return status == BASE_OK ? malloc_waiting(cca, stream, size, pointer) : status;
+}
+
+static APART enum base_status malloc_of_size(size_t size, void **pointer) {
+    if (size != 0)
+        return base_status_set(BASE_OUT_OF_MEMORY,
+                               "CUDA out of memory. Tried to allocate more than 1EB memory.");
+    *pointer = NULL;
+    return BASE_OK;
+}
+
+// A request that names a device or a stream for the first time, or a stream that is not where it is
+// looked for first.
+static APART enum base_status malloc_searching(struct cca *cca, int ordinal, size_t size,
+                                               cudaStream_t handle, void **pointer) {
+    struct cca__device *device;
+    struct cca__stream *stream;
+    enum base_status status = cca__device_get(cca, ordinal, &device);
+    if (status == BASE_OK) status = cca__stream_get(device, handle, &stream);
+    return status == BASE_OK ? malloc_polling(cca, stream, size, pointer) : status;
+}
+
+static enum base_status caching_malloc(struct allocator *allocator, int ordinal, size_t size,
+                                       cudaStream_t handle, void **pointer) {
+    struct cca *const cca = cca__of(allocator);
+    if (__builtin_expect(size - 1 >= CCA_REQUEST_LIMIT - 1, 0)) // 0, too
+        return malloc_of_size(size, pointer);
+    const struct cca__device *const device = cca__device_known(cca, ordinal);
+    if (__builtin_expect(device == NULL, 0))
+        return malloc_searching(cca, ordinal, size, handle, pointer);
+    struct cca__stream *const stream = cca__stream_known(device, handle);
+    if (__builtin_expect(stream == NULL, 0))
+        return malloc_searching(cca, ordinal, size, handle, pointer);
+    if (__builtin_expect(atomic_load_explicit(&device->pending_events, memory_order_relaxed) != 0,
+                         0))
+        return malloc_polling(cca, stream, size, pointer);
+    if (!cca__lock_take_at_once(&stream->lock)) return malloc_waiting(cca, stream, size, pointer);
+
+    if (__builtin_expect(stream->special, 0))
+        return malloc_special_locked(cca, stream, size, pointer);
+    const size_t rounded = cca__round_size_plain(size);
+    const bool is_small = rounded <= CCA_SMALL_LIMIT;
+    struct cca__pool *const pool = &stream->pools[is_small ? CCA__POOL_SMALL : CCA__POOL_LARGE];
+    int64_t slack;
+    if (!cca__hit_serve_front(cca, stream, pool, is_small, rounded, size, pointer, &slack))
+        return malloc_locked(cca, stream, size, pointer);
+    return end_hit(stream, slack);
+}
+
+// The rest of a free of whatever is at POINTER, perhaps nothing: NUMBER is what the page table or
+// the strays name, POOL_NUMBER what it carries. The lock of that pool's stream is held, and
+// released here.
+static APART enum base_status free_locked(struct cca *cca, uint32_t number, uint16_t pool_number,
+                                          void *pointer) {
+    struct cca__stream *const stream = cca__stream_at(cca, pool_number / 2);
+    struct cca__pool *const pool = &stream->pools[pool_number % 2];
+    struct cca__block *const block = cca__block_at(cca, number);
+    if (__builtin_expect(!stream->special && cca__block_is_plain(block, pool_number, pointer), 1))
+        return end_call(stream, cca__hit_free(cca, pool, number, true));
+    if (number == 0 || !cca__block_is_handed_out(block, pool, pointer)) {
         cca__lock_release(&stream->lock);
         return cca__pointer_invalid(cca, pointer);
     }
-    if (__builtin_expect(block->uses != 0, 0)) {
+    if (block->uses != 0) {
         cca__lock_release(&stream->lock);
         return cca__free_used(stream, pointer, number);
     }
-    if (__builtin_expect(block->size >= cca->config.sizes.max_split_size, 0))
-        cca__count_oversize(stream->device, -1);
-    if (__builtin_expect(cca->watched, 0))
-        cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
-    cca__hit_free_locked(cca, pool, number, &over_limit);
+    bool over_limit = false;
+    if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(stream->device, -1);
+    if (cca->watched) cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
+    cca__pool_free_locked(cca, pool, number, &over_limit);
     cca__lock_release(&stream->lock);
-    if (__builtin_expect(over_limit, 0)) cca__stats_meet(stream);
+    if (over_limit) cca__stats_meet(stream);
     return BASE_OK;
+}
+
+static APART enum base_status free_searching(struct cca *cca, void *pointer) {
+    const uint32_t number = cca__block_lookup(cca, pointer);
+    const uint16_t pool_number = cca__block_pool(cca__block_at(cca, number));
+    cca__lock_take(&cca__stream_at(cca, pool_number / 2)->lock);
+    return free_locked(cca, number, pool_number, pointer);
+}
+
+static APART enum base_status free_unlike(struct cca *cca, struct cca__stream *stream,
+                                          void *pointer) {
+    cca__lock_release(&stream->lock);
+    return free_searching(cca, pointer);
+}
+
+// No question on the way whether there is such a block at all: block 0, which is none, is of pool 0
+// of stream 0, which is none either but has a lock; what was found is compared under its lock.
+static enum base_status caching_free(struct allocator *allocator, void *pointer) {
+    struct cca *const cca = cca__of(allocator);
+    if (__builtin_expect(pointer == NULL, 0)) return BASE_OK;
+    const uint32_t number = cca__page_table_find(&cca->page_table, (uint64_t)(uintptr_t)pointer);
+    struct cca__block *const block = cca__block_at(cca, number);
+    const uint16_t pool_number = cca__block_pool(block);
+    // From the number rather than by pool->stream: the lock's address is known a load earlier.
+    struct cca__stream *const stream = cca__stream_at(cca, pool_number / 2);
+    if (!cca__lock_take_at_once(&stream->lock)) return free_searching(cca, pointer);
+    if (__builtin_expect(stream->special || !cca__block_is_plain(block, pool_number, pointer), 0))
+        return free_unlike(cca, stream, pointer);
+    int64_t slack;
+    if (!cca__hit_free_to_front(cca, &stream->pools[pool_number % 2], number, &slack))
+        return free_locked(cca, number, pool_number, pointer);
+    return end_hit(stream, slack);
 }
 
 // Finds the handed-out block at POINTER and returns with its stream locked; false: there is none.
@@ -266,8 +385,13 @@ static enum base_status caching_snapshot(struct allocator *allocator,
 static enum base_status caching_set_observer(struct allocator *allocator,
                                              const struct allocator_observer *observer) {
     struct cca *const cca = cca__of(allocator);
+    cca__lock_take(&cca->settings_lock);
+    cca__devices_lock_all(cca);
     cca->observer = observer != NULL ? *observer : (struct allocator_observer){0};
     cca->watched = cca->observer.event != NULL || cca->history.enabled != CCA_HISTORY_OFF;
+    cca__devices_update_settings_locked(cca);
+    cca__devices_unlock_all(cca);
+    cca__lock_release(&cca->settings_lock);
     return BASE_OK;
 }
 
@@ -364,6 +488,7 @@ static void destroy_metadata(struct cca *cca) {
     cca__lock_deinit(&cca->reserve_lock);
     cca__lock_deinit(&cca->callbacks_lock);
     cca__reserve_classes_deinit(cca);
+    if (cca->streams.base != NULL) cca__lock_deinit(&cca__stream_at(cca, 0)->lock);
     cca__arena_deinit(&cca->streams);
     cca__config_deinit(&cca->config);
     free(cca);
@@ -423,6 +548,7 @@ static enum base_status init_metadata(struct cca *cca) {
                                  sizeof(struct cca__use_record), CCA__USE_RECORDS_MAX);
     if (status == BASE_OK)
         status = cca__arena_init(&cca->streams, "streams", CCA__STREAM_STRIDE, CCA__STREAMS_MAX);
+    if (status == BASE_OK) cca__lock_init(&cca__stream_at(cca, 0)->lock); // for frees of nothing
     if (status == BASE_OK) status = cca__page_table_init(&cca->page_table);
     cca->blocks = (struct cca__block *)(void *)cca->block_chunks.base;
     cca->segments = (struct cca__segment *)(void *)cca->segment_records.base;

@@ -154,18 +154,20 @@ static void check_slack(const struct cca__stream *stream) {
     const struct cca__pool *const small = &stream->pools[CCA__POOL_SMALL];
     const struct cca__pool *const large = &stream->pools[CCA__POOL_LARGE];
     const struct cca__limits *const all = &stream->limits[ALLOCATOR_STAT_ALL];
-    const cca__counts slack = small->ledger.room - small->ledger.handed + large->ledger.room -
-                              large->ledger.handed + stream->all.slack;
-    BASE_CHECK_EQ(slack[CCA__COUNT_BYTES], all->active[CCA__COUNT_BYTES] -
+    const struct cca__counts pools =
+        cca__counts_add(cca__counts_subtract(small->ledger.room, small->ledger.handed),
+                        cca__counts_subtract(large->ledger.room, large->ledger.handed));
+    const struct cca__counts slack = cca__counts_add(pools, stream->both_slack);
+    BASE_CHECK_EQ(slack.sizes[CCA__BYTES], all->active.sizes[CCA__BYTES] -
                                                cca__pool_current(small, CCA__ACTIVE_BYTES) -
                                                cca__pool_current(large, CCA__ACTIVE_BYTES));
-    BASE_CHECK_EQ(slack[CCA__COUNT_SPLIT_FREE],
-                  all->active[CCA__COUNT_SPLIT_FREE] -
-                      cca__pool_current(small, CCA__INACTIVE_SPLIT) -
-                      cca__pool_current(large, CCA__INACTIVE_SPLIT));
-    BASE_CHECK_EQ(stream->all.split_bytes_bound - small->ledger.partial_bytes -
-                      large->ledger.partial_bytes -
-                      (slack[CCA__COUNT_BYTES] - stream->all.slack[CCA__COUNT_BYTES]),
+    BASE_CHECK_EQ(slack.blocks, all->active.blocks - cca__pool_current(small, CCA__ACTIVE) -
+                                    cca__pool_current(large, CCA__ACTIVE));
+    BASE_CHECK_EQ(slack.split_free, all->active.split_free -
+                                        cca__pool_current(small, CCA__INACTIVE_SPLIT) -
+                                        cca__pool_current(large, CCA__INACTIVE_SPLIT));
+    BASE_CHECK_EQ(stream->both_split_bytes_bound - small->ledger.partial_bytes -
+                      large->ledger.partial_bytes - pools.sizes[CCA__BYTES],
                   all->split_bytes - cca__pool_current(small, CCA__INACTIVE_SPLIT_BYTES) -
                       cca__pool_current(large, CCA__INACTIVE_SPLIT_BYTES));
 }

@@ -31,10 +31,16 @@
 #include "allocator/page_table.h"
 #include "allocator/stats.h"
 
+#include <stddef.h>
+
 #define CCA__DEVICES_MAX 64
 #define CCA__STREAMS_MAX 32768 // a pool's number has 16 bits
 #define CCA__POOL_SMALL  0
 #define CCA__POOL_LARGE  1
+
+// A *special* stream is one whose requests and frees may have to do more than best fit, split and
+// merge: because of a setting (expandable segments, max_split_size, divisions), of counting for
+// garbage collection, or since somebody watches. Hits look at this one flag.
 
 // The blocks of one stream of one kind. Guarded by the stream's lock.
 struct cca__pool {
@@ -64,20 +70,24 @@ struct cca__segment {
 #define CCA__SEGMENTS_MAX ((uint32_t)1 << 22)
 
 struct cca__stream {
+    struct cca__device *device; // never changes
+    cudaStream_t handle;        // never changes
+    uint64_t unused;            // so that a cache line begins with the lock's words
     struct cca__lock lock;
-    // Guarded by lock, to the next mark.
-    struct cca__pool pools[2];
-    struct cca__bound_of_all all; // of both pools; the fast path tests it
-    struct cca__limits limits[ALLOCATOR_STAT_KIND_COUNT];
+    // Guarded by lock, to the next mark. First what a hit touches.
+    bool special;                 // requests and frees take the longer path
+    // What both pools together may have more than the sum of theirs; negative. And when
+    // inactive_split_bytes of both must be looked at
+    struct cca__counts both_slack;
+    int64_t both_split_bytes_bound;
     struct cca__block_cache unused_blocks;
+    _Alignas(64) struct cca__pool pools[2];
+    struct cca__limits limits[ALLOCATOR_STAT_KIND_COUNT];
     uint32_t first_segment;
     int64_t family_limit[CCA__FAMILY_COUNT][ALLOCATOR_STAT_KIND_COUNT];
     struct cca__recorder *recorder; // NULL before the first entry of the history
     // The device's streams in order of creation; set under all their locks
     struct cca__stream *created_next;
-    // Never changes.
-    struct cca__device *device;
-    cudaStream_t handle;
     // Guarded by the device's growth lock.
     char *reserve_class; // of its expandable segments; NULL: none
     // Guarded by the device's events lock: events recorded on this stream, oldest first.
@@ -87,20 +97,31 @@ struct cca__stream {
     _Atomic uint64_t waits_for;
 };
 
+_Static_assert(offsetof(struct cca__stream, lock.taken) == 64, "a hit touches few cache lines");
+_Static_assert(offsetof(struct cca__stream, pools) == 192, "a pool begins with a cache line");
+
 // Streams lie in the arena cca.streams at this distance, so that threads on different ones share no
-// cache line, and a pool is found from its number without a look-up.
-#define CCA__STREAM_STRIDE ((sizeof(struct cca__stream) + 127) / 128 * 128)
+// cache line, and a pool is found from its number without a look-up. An odd number of 128 bytes:
+// else all streams would fight for the same sets of a cache.
+#define CCA__STREAM_STRIDE ((sizeof(struct cca__stream) + 127) / 256 * 256 + 128)
 
 // Streams by handle: read without a lock, replaced by a larger copy when full. Old copies live as
 // long as the device, since a reader may still be in one.
 struct cca__stream_table {
     struct cca__stream_table *older;
     size_t capacity; // a power of two
-    _Atomic(struct cca__stream *) slots[];
+    // The handle of an empty slot is the table's own address, which is no stream.
+    struct cca__stream_slot {
+        _Atomic(cudaStream_t) handle; // written after stream
+        struct cca__stream *stream;
+    } slots[];
 };
 
 struct cca__device {
     struct cca *owner;
+    _Atomic(struct cca__stream_table *) stream_table; // written under growth_lock
+    // In the streams' queues. Guarded by events_lock; read without it to skip polling
+    _Atomic uint64_t pending_events;
     int ordinal;
     size_t total_bytes;                // of the device
     struct cca__stream *first_created; // set once, before any hit
@@ -108,11 +129,10 @@ struct cca__device {
     // growth_lock and events_lock.
     struct cca__stream **by_handle;
     size_t stream_count, stream_capacity;
-    _Atomic(struct cca__stream_table *) stream_table; // written under growth_lock
     // Written under all streams' locks, to the next mark.
     bool counts_requests;  // gc may run: a fraction and a threshold are set
+    bool counted_requests; // so, now or before; else every block's gc_base is 0
     bool has_expandable;   // there are expandable segments, or were
-    bool special;          // one of these: requests take the longer path
     bool cannot_expand;    // the driver has no virtual memory
     struct cca__device_history *history; // NULL: it is off
 
@@ -143,27 +163,26 @@ struct cca__device {
     struct cca__lock tally_lock;                // a leaf
     struct allocator_stat oversize_allocations; // guarded by tally_lock
 
-    struct cca__lock events_lock;    // guards the streams' queues and, to the end:
-    _Atomic uint64_t pending_events; // in the queues; read without the lock to skip polling
-    _Atomic bool polls_own;          // x_poll:own; read without the lock
+    struct cca__lock events_lock; // guards the streams' queues and, to the end:
+    _Atomic bool polls_own;       // x_poll:own; read without the lock
     cudaEvent_t *spare_events;
     size_t spare_event_count, spare_event_capacity;
 };
 
 struct cca {
     struct allocator interface; // first: the interface points to it
-    struct allocator_observer observer;
-    // There is an observer or history is on: what a hit tests before it tells of itself. Written as
-    // config is.
+    struct cca__block *blocks;  // block_chunks' items
+    struct cca__segment *segments;
+    struct cca__page_table page_table;
+    _Atomic(struct cca__device *) devices[CCA__DEVICES_MAX];
+    struct allocator_observer observer; // written as config is
+    // There is an observer or history is on: streams are special, and what happens is told. Written
+    // as config is.
     bool watched;
     // Written under settings_lock and all locks of all devices; whoever holds any of these may
     // read.
     struct cca__config config;
     struct cca__history history;
-    struct cca__page_table page_table;
-    struct cca__block *blocks; // block_chunks' items
-    struct cca__segment *segments;
-    _Atomic(struct cca__device *) devices[CCA__DEVICES_MAX];
 
     struct cca__lock settings_lock;
     double fraction;                    // what a new device starts with, if it is set

@@ -83,17 +83,37 @@ void cca__devices_unlock_all(struct cca *cca) {
 
 static struct cca__stream_table *stream_table_make(size_t capacity) {
     struct cca__stream_table *const table =
-        calloc(1, sizeof *table + capacity * sizeof table->slots[0]);
-    if (table != NULL) table->capacity = capacity;
+        malloc(sizeof *table + capacity * sizeof table->slots[0]);
+    if (table == NULL) return NULL;
+    table->older = NULL;
+    table->capacity = capacity;
+    for (size_t place = 0; place < capacity; ++place) {
+        atomic_init(&table->slots[place].handle, cca__stream_no_handle(table));
+        table->slots[place].stream = NULL;
+    }
     return table;
 }
 
 static void stream_table_insert(struct cca__stream_table *table, struct cca__stream *stream) {
     size_t place = cca__stream_place(stream->handle, table->capacity);
-    while (atomic_load_explicit(&table->slots[place], memory_order_relaxed) != NULL)
+    while (atomic_load_explicit(&table->slots[place].handle, memory_order_relaxed) !=
+           cca__stream_no_handle(table))
         place = (place + 1) & (table->capacity - 1);
-    atomic_store_explicit(&table->slots[place], stream,
-                          memory_order_release); // pairs with cca__stream_get
+    table->slots[place].stream = stream;
+    // Pairs with cca__stream_known and stream_table_find.
+    atomic_store_explicit(&table->slots[place].handle, stream->handle, memory_order_release);
+}
+
+static struct cca__stream *stream_table_find(const struct cca__stream_table *table,
+                                             cudaStream_t handle) {
+    for (size_t place = cca__stream_place(handle, table->capacity);;
+         place = (place + 1) & (table->capacity - 1)) {
+        // Acquire pairs with stream_table_insert.
+        const cudaStream_t found =
+            atomic_load_explicit(&table->slots[place].handle, memory_order_acquire);
+        if (found == cca__stream_no_handle(table)) return NULL;
+        if (found == handle) return table->slots[place].stream;
+    }
 }
 
 // Room for one more, so that publishing cannot fail.
@@ -108,16 +128,23 @@ static enum base_status stream_table_reserve(struct cca__device *device) {
         stream_table_insert(larger, device->by_handle[index]);
     larger->older = table;
     atomic_store_explicit(&device->stream_table, larger,
-                          memory_order_release); // pairs with cca__stream_get
+                          memory_order_release); // pairs with cca__stream_known
     return BASE_OK;
 }
 
 static void stream_deinit(struct cca__stream *stream) {
-    for (int index = 0; index < 2; ++index) cca__free_index_deinit(&stream->pools[index].index);
+    for (int index = 0; index < 2; ++index)
+        cca__free_index_deinit(&stream->pools[index].index);
     cca__block_cache_deinit(&stream->unused_blocks);
     free(stream->queue.entries);
     free(stream->reserve_class);
     cca__lock_deinit(&stream->lock);
+}
+
+static bool is_special(const struct cca__device *device) {
+    const struct cca *const cca = device->owner;
+    return cca->watched || cca->config.sizes.max_split_size != CCA_UNLIMITED ||
+           cca->config.sizes.divided || device->has_expandable || device->counted_requests;
 }
 
 // A stream that nobody else can see yet.
@@ -132,6 +159,7 @@ static enum base_status stream_init(struct cca__device *device, cudaStream_t han
     cca__lock_init(&stream->lock);
     stream->device = device;
     stream->handle = handle;
+    stream->special = is_special(device);
     for (uint32_t index = 0; index < 2 && status == BASE_OK; ++index) {
         struct cca__pool *const pool = &stream->pools[index];
         pool->stream = stream;
@@ -177,7 +205,8 @@ static void append_created(struct cca__device *device, struct cca__stream *strea
     }
     cca__streams_lock_all(device);
     struct cca__stream *last = device->first_created;
-    while (last->created_next != NULL) last = last->created_next;
+    while (last->created_next != NULL)
+        last = last->created_next;
     last->created_next = stream;
     // The new stream was not locked: nobody can have it before it is in the table.
     for (struct cca__stream *each = device->first_created; each != stream;) {
@@ -208,9 +237,15 @@ static enum base_status add_stream_locked(struct cca__device *device, cudaStream
     return BASE_OK;
 }
 
-enum base_status cca__stream_make(struct cca__device *device, cudaStream_t handle,
-                                  struct cca__stream **stream) {
-    struct cca__stream *made = NULL;
+enum base_status cca__stream_get(struct cca__device *device, cudaStream_t handle,
+                                 struct cca__stream **stream) {
+    // Acquire pairs with stream_table_reserve.
+    struct cca__stream *made = stream_table_find(
+        atomic_load_explicit(&device->stream_table, memory_order_acquire), handle);
+    if (made != NULL) {
+        *stream = made;
+        return BASE_OK;
+    }
     cca__lock_take(&device->owner->settings_lock);
     cca__lock_take(&device->growth_lock);
     cca__lock_take(&device->events_lock);
@@ -228,10 +263,12 @@ enum base_status cca__stream_make(struct cca__device *device, cudaStream_t handl
 void cca__device_update_settings_locked(struct cca__device *device) {
     device->counts_requests =
         device->limited && device->owner->config.garbage_collection_threshold > 0.0;
+    if (device->counts_requests) device->counted_requests = true;
     if (device->owner->config.expandable_segments) device->has_expandable = true;
-    device->special = device->counts_requests || device->has_expandable;
     atomic_store_explicit(&device->polls_own, device->owner->config.own.poll_own,
                           memory_order_relaxed);
+    for (size_t index = 0; index < device->stream_count; ++index)
+        device->by_handle[index]->special = is_special(device);
 }
 
 void cca__devices_update_settings_locked(struct cca *cca) {

@@ -21,33 +21,54 @@ static inline enum base_status cca__device_get(struct cca *cca, int ordinal,
 // Returns all memory of the device; no other thread is in the allocator.
 void cca__device_destroy(struct cca__device *device);
 
-static inline size_t cca__stream_place(cudaStream_t handle, size_t capacity) {
-    return (size_t)(((uint64_t)(uintptr_t)handle * 0x9e3779b97f4a7c15u) >> 32) & (capacity - 1);
+// The device of that number if it was named before, without a lock; else NULL.
+static inline struct cca__device *cca__device_known(const struct cca *cca, int ordinal) {
+    if (__builtin_expect((unsigned)ordinal >= CCA__DEVICES_MAX, 0)) return NULL;
+    // Acquire pairs with the release of cca__device_make.
+    return atomic_load_explicit(&cca->devices[(unsigned)ordinal], memory_order_acquire);
 }
 
-// The stream of that handle; takes no lock if it is known.
-enum base_status cca__stream_make(struct cca__device *device, cudaStream_t handle,
-                                  struct cca__stream **stream) BASE_MUST_USE;
-static inline enum base_status cca__stream_get(struct cca__device *device, cudaStream_t handle,
-                                               struct cca__stream **stream) {
-    // Acquire pairs with the releases of cca__stream_make.
+// The low half of a handle tells streams of one process apart well enough.
+static inline size_t cca__stream_place(cudaStream_t handle, size_t capacity) {
+    return ((uint32_t)(uintptr_t)handle * 0x9e3779b1u >> 16) & (capacity - 1);
+}
+
+// The stream of that handle if it is at its first place of the table, without a lock; else NULL.
+static inline struct cca__stream *cca__stream_known(const struct cca__device *device,
+                                                    cudaStream_t handle) {
+    // Both acquires pair with releases of cca__stream_make.
     const struct cca__stream_table *const table =
         atomic_load_explicit(&device->stream_table, memory_order_acquire);
-    for (size_t place = cca__stream_place(handle, table->capacity);;
-         place = (place + 1) & (table->capacity - 1)) {
-        struct cca__stream *const found =
-            atomic_load_explicit(&table->slots[place], memory_order_acquire);
-        if (found == NULL) return cca__stream_make(device, handle, stream);
-        if (__builtin_expect(found->handle == handle, 1)) {
-            *stream = found;
-            return BASE_OK;
-        }
-    }
+    const struct cca__stream_slot *const slot =
+        &table->slots[cca__stream_place(handle, table->capacity)];
+    return __builtin_expect(atomic_load_explicit(&slot->handle, memory_order_acquire) == handle, 1)
+               ? slot->stream
+               : NULL;
 }
+
+// What the handle of an empty slot is.
+static inline cudaStream_t cca__stream_no_handle(const struct cca__stream_table *table) {
+    return (cudaStream_t)(uintptr_t)table;
+}
+
+// For walks over all streams without a lock: NULL where the slot is empty.
+static inline struct cca__stream *cca__stream_in_slot(const struct cca__stream_table *table,
+                                                      size_t place) {
+    const struct cca__stream_slot *const slot = &table->slots[place];
+    // Acquire pairs with a release of cca__stream_get.
+    return atomic_load_explicit(&slot->handle, memory_order_acquire) == cca__stream_no_handle(table)
+               ? NULL
+               : slot->stream;
+}
+
+// The stream of that handle, made if it is new; takes no lock if it is known.
+enum base_status cca__stream_get(struct cca__device *device, cudaStream_t handle,
+                                 struct cca__stream **stream) BASE_MUST_USE;
 
 // The locks of all streams of the device, in order of creation.
 void cca__streams_lock_all(struct cca__device *device);
 void cca__streams_unlock_all(struct cca__device *device);
+
 
 // The fraction of the device's memory that the allocator may take; 1 and above: no limit.
 // growth_lock and the locks of all streams held.

@@ -78,7 +78,8 @@ void cca__expandable_free_locked(struct cca *cca, struct cca__pool *pool, uint32
         cca__page_table_remove_stray(&cca->page_table, block->address);
     // Free and handed-out bytes change alike, so nothing becomes inactive split, now or summed up.
     struct cca__ledger *const ledger = &pool->ledger;
-    ledger->room += (cca__counts){size, requested, 1, 0};
+    ledger->room.sizes += (cca__sizes){size, requested};
+    ++ledger->room.blocks;
     ledger->partial_bytes -= size;
     ledger->split_bytes_rises -= size;
     cca__expandable_unclaim_locked(cca, pool, number);
@@ -132,12 +133,13 @@ enum base_status cca__expandable_hand_out_locked(struct cca *cca, struct cca__po
     block->requested = requested;
     block->state = CCA__BLOCK_ALLOCATED;
 
-    struct cca__ledger *const ledger = &pool->ledger;
-    ledger->handed += (cca__counts){(int64_t)block->size, (int64_t)requested, 1, 0};
-    ledger->partial_bytes += (int64_t)block->size;
-    const struct cca__hit_slack slack = cca__hit_slack_of(pool);
-    const cca__counts tested = slack.own | (slack.both + stream->all.slack);
-    cca__hit_test_limits(pool, cca__hit_lowest(&tested), over_limit);
+    pool->ledger.partial_bytes += (int64_t)block->size;
+    struct cca__hit_slack slack;
+    cca__hit_test_limits(
+        pool,
+        cca__hit_count_handed(
+            pool, (cca__sizes){(int64_t)block->size, (int64_t)requested}, &slack),
+        over_limit);
     if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(stream->device, 1);
     if (cca->watched) cca__observe_block(cca, ALLOCATOR_ALLOC, pool, block);
     return BASE_OK;

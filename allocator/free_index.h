@@ -16,7 +16,7 @@
 
 #include "allocator/block.h"
 
-#define CCA__BIN_COUNT    4096
+#define CCA__BIN_COUNT 4096
 // With random sizes and 10^2 to 10^5 live blocks, 16 cost up to 10 % more; 64 are alike.
 #define CCA__BIN_LIST_MAX 32
 
@@ -87,18 +87,25 @@ static inline void cca__free_index_replace(struct cca__free_index *index, struct
     index->front = tail;
 }
 
-// The best fit for SIZE; 0 if no block is large enough.
+// Whether the front, of FRONT_SIZE bytes, is certainly the best fit for SIZE. Nothing in the bins
+// is a better fit than an exact one, but an older block of the same size.
+static inline bool cca__free_index_front_is_best(const struct cca__free_index *index,
+                                                 uint64_t front_size, uint64_t size) {
+    if (front_size < size) return false;
+    if (index->occupied_words == 0) return true;
+    if (front_size != size) return false;
+    const uint32_t bin = cca__bin_of(size);
+    return (index->occupied[bin / 64] >> bin % 64 & 1) == 0;
+}
+
+// The best fit for SIZE, which is not 0; 0 if no block is large enough.
 static inline uint32_t cca__free_index_find(const struct cca__free_index *index,
                                             const struct cca__block *blocks, uint64_t size) {
+    // Without a front: block 0 has no bytes.
     const uint32_t front = index->front;
-    if (front == 0 || blocks[front].size < size) return cca__bins_find(index, blocks, size);
-    if (index->occupied_words == 0) return front;
-    // Nothing in the bins is a better fit than an exact one, but an older block of the same size.
-    if (blocks[front].size == size) {
-        const uint32_t bin = cca__bin_of(size);
-        if ((index->occupied[bin / 64] >> bin % 64 & 1) == 0) return front;
-    }
+    if (cca__free_index_front_is_best(index, blocks[front].size, size)) return front;
     const uint32_t best = cca__bins_find(index, blocks, size);
+    if (blocks[front].size < size) return best;
     return best != 0 && cca__block_less(&blocks[best], &blocks[front]) ? best : front;
 }
 

@@ -340,6 +340,7 @@ enum base_status cca_record_history(struct allocator *allocator,
     else
         status = switch_on_locked(cca, options);
     cca->watched = cca->observer.event != NULL || cca->history.enabled != CCA_HISTORY_OFF;
+    cca__devices_update_settings_locked(cca);
     cca__devices_unlock_all(cca);
     cca__lock_release(&cca->settings_lock);
     return status;

@@ -20,7 +20,7 @@ void cca__lock_init(struct cca__lock *lock) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     BASE_CHECK_EQ(pthread_once(&once, register_process), 0);
     atomic_init(&lock->taken, 0);
-    atomic_init(&lock->waiters, 0);
+    atomic_init(&lock->waiters, cca__lock_is_asymmetric ? 0 : 1);
     base_mutex_init(&lock->mutex);
 }
 
@@ -36,15 +36,20 @@ void cca__lock_wait(struct cca__lock *lock) {
         if (try_take(lock)) return;
         __builtin_ia32_pause();
     }
-    atomic_fetch_add_explicit(&lock->waiters, 1, memory_order_relaxed);
+    // Sequentially consistent, as in cca__lock_wake: this and the exchange, there the store and the
+    // question.
+    atomic_fetch_add_explicit(&lock->waiters, 2, memory_order_seq_cst);
     // From here on a release sees the waiter, or was seen by the exchange.
-    BASE_CHECK_EQ(syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0), 0);
-    while (atomic_exchange_explicit(&lock->taken, 1, memory_order_acquire) != 0)
+    if (cca__lock_is_asymmetric)
+        BASE_CHECK_EQ(syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0), 0);
+    while (atomic_exchange_explicit(&lock->taken, 1, memory_order_seq_cst) != 0)
         // Returns at once if the lock was released meanwhile; wakes without cause are harmless.
         (void)syscall(SYS_futex, &lock->taken, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
-    atomic_fetch_sub_explicit(&lock->waiters, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&lock->waiters, 2, memory_order_relaxed);
 }
 
 void cca__lock_wake(struct cca__lock *lock) {
+    // Adds nothing, but is a barrier behind the store of the release.
+    if (atomic_fetch_add_explicit(&lock->waiters, 0, memory_order_seq_cst) / 2 == 0) return;
     (void)syscall(SYS_futex, &lock->taken, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }

@@ -7,7 +7,8 @@
 // every running thread (membarrier). After it, either the releasing thread sees the waiter or the
 // waiter sees the lock free. The rare sleeper pays for what each release saves: about 11 ns a pair.
 //
-// Where the kernel has no membarrier, and where threads take turns (base/thread.h), it is a mutex.
+// Where the kernel has no membarrier, `waiters` is never 0, so each release asks in full, after a
+// barrier of its own. Where threads take turns (base/thread.h), the lock is a mutex.
 #ifndef TIDEMARK_ALLOCATOR_LOCK_H
 #define TIDEMARK_ALLOCATOR_LOCK_H
 
@@ -17,10 +18,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+// The two words that everybody touches come last: so a struct that has a lock can let a cache line
+// begin with them.
 struct cca__lock {
+    struct base_mutex mutex;  // stands in for both of the following
     _Atomic uint32_t taken;   // 0 or 1
-    _Atomic uint32_t waiters; // threads that sleep or are about to
-    struct base_mutex mutex;  // stands in for both
+    _Atomic uint32_t waiters; // twice the threads that sleep or are about to; 1: always ask in full
 };
 
 // Whether the kernel has what the asymmetric lock needs; set by the first cca__lock_init.
@@ -33,7 +36,24 @@ void cca__lock_wait(struct cca__lock *lock);
 void cca__lock_wake(struct cca__lock *lock);
 
 static inline bool cca__lock_is_mutex(void) {
-    return __builtin_expect(!cca__lock_is_asymmetric || base__thread_hooks_get() != NULL, 0);
+    return __builtin_expect(base__thread_hooks_get() != NULL, 0);
+}
+
+// Takes the lock if that needs no wait and no turn. To be released by cca__lock_release_taken,
+// which asks for turns no second time.
+static inline bool cca__lock_take_at_once(struct cca__lock *lock) {
+    // Acquire pairs with the releases below.
+    return !cca__lock_is_mutex() &&
+           __builtin_expect(atomic_exchange_explicit(&lock->taken, 1, memory_order_acquire) == 0,
+                            1);
+}
+
+// True if somebody waits: the caller calls cca__lock_wake.
+static inline bool cca__lock_release_taken(struct cca__lock *lock) {
+    atomic_store_explicit(&lock->taken, 0, memory_order_release); // pairs with the exchanges
+    // Keeps the compiler from moving the load up; the processor is the sleeper's business.
+    atomic_signal_fence(memory_order_seq_cst);
+    return __builtin_expect(atomic_load_explicit(&lock->waiters, memory_order_relaxed) != 0, 0);
 }
 
 static inline void cca__lock_take(struct cca__lock *lock) {
@@ -41,7 +61,7 @@ static inline void cca__lock_take(struct cca__lock *lock) {
         base_mutex_lock(&lock->mutex);
         return;
     }
-    // Acquire pairs with the release below.
+    // Acquire pairs with the releases.
     if (__builtin_expect(atomic_exchange_explicit(&lock->taken, 1, memory_order_acquire) != 0, 0))
         cca__lock_wait(lock);
 }
@@ -51,11 +71,7 @@ static inline void cca__lock_release(struct cca__lock *lock) {
         base_mutex_unlock(&lock->mutex);
         return;
     }
-    atomic_store_explicit(&lock->taken, 0, memory_order_release); // pairs with the exchanges
-    // Keeps the compiler from moving the load up; the processor is the sleeper's business.
-    atomic_signal_fence(memory_order_seq_cst);
-    if (__builtin_expect(atomic_load_explicit(&lock->waiters, memory_order_relaxed) != 0, 0))
-        cca__lock_wake(lock);
+    if (cca__lock_release_taken(lock)) cca__lock_wake(lock);
 }
 
 #endif

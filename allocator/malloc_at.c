@@ -24,7 +24,7 @@ static bool can_cut(const struct cca *cca, const struct cca__pool *pool,
                     const struct cca__block *block, size_t size) {
     const bool finely =
         pool->is_small || cca__block_is_expandable(block) || cca__pool_expands(cca, pool);
-    return cca__should_split(&cca->config.sizes, finely, block->size, size);
+    return cca__should_split(finely, block->size, size, cca->config.sizes.max_split_size);
 }
 
 // Each of the three steps may be a peak that the next one takes away: the statistics meet at once,

@@ -71,17 +71,17 @@ static inline uint32_t cca__slot_place(uint64_t address) {
 }
 
 // The number of the block that may have been handed out at ADDRESS, 0 if none was. Strays not
-// included.
+// included. Of an address beyond the table the lower bits are looked up, and no leaf is leaf 0,
+// which holds zeros: the caller compares the block's address anyway.
 static inline uint32_t cca__page_table_find(const struct cca__page_table *table, uint64_t address) {
-    if (address >> CCA__ADDRESS_BITS != 0) return 0;
-    const uint32_t entry =
-        atomic_load_explicit(&table->windows[address >> CCA__WINDOW_BITS], memory_order_relaxed);
+    const uint64_t window =
+        address << (64 - CCA__ADDRESS_BITS) >> (64 - CCA__ADDRESS_BITS + CCA__WINDOW_BITS);
+    const uint32_t entry = atomic_load_explicit(&table->windows[window], memory_order_relaxed);
     if ((entry & CCA__DIRECTORY_FLAG) == 0) return entry;
     const uint32_t leaf = atomic_load_explicit(
         &cca__arena_slots(&table->directories,
                           entry & ~CCA__DIRECTORY_FLAG)[cca__leaf_place(address)],
         memory_order_relaxed);
-    if (leaf == 0) return 0;
     return atomic_load_explicit(&cca__arena_slots(&table->leaves, leaf)[cca__slot_place(address)],
                                 memory_order_relaxed);
 }

@@ -28,13 +28,12 @@ find_in_stream_locked(struct cca *cca, const struct cca__stream *stream,
 
 static struct cca__block *find_in_device(struct cca__device *device,
                                          uint64_t address) {
-  // Acquire pairs with the releases of cca__stream_make. A stream that appears
+  // Acquire pairs with the releases of cca__stream_get. A stream that appears
   // meanwhile has no block that the caller could know.
   const struct cca__stream_table *const table =
       atomic_load_explicit(&device->stream_table, memory_order_acquire);
   for (size_t place = 0; place < table->capacity; ++place) {
-    struct cca__stream *const stream =
-        atomic_load_explicit(&table->slots[place], memory_order_acquire);
+    struct cca__stream *const stream = cca__stream_in_slot(table, place);
     if (stream == NULL)
       continue;
     cca__lock_take(&stream->lock);

@@ -24,13 +24,6 @@ void cca__count_oversize(struct cca__device *device, int amount) {
     cca__lock_release(&device->tally_lock);
 }
 
-enum base_status cca__pool_serve_locked(struct cca *cca, struct cca__pool *pool, size_t rounded,
-                                        size_t requested, void **pointer, bool *over_limit) {
-    if (pool->device->special)
-        return cca__pool_serve_special_locked(cca, pool, rounded, requested, pointer, over_limit);
-    return cca__hit_serve_locked(cca, pool, rounded, requested, pointer, over_limit);
-}
-
 // A block of an expandable segment is split whatever its size, so the rule saves nothing there and
 // makes segments grow: x_bound_growth sets it aside.
 bool cca__pool_refuses(const struct cca *cca, bool is_expandable, size_t size, size_t rounded) {
@@ -44,13 +37,15 @@ enum base_status cca__pool_hand_out_locked(struct cca *cca, struct cca__pool *po
     if (cca__block_is_expandable(cca__block_at(cca, number)))
         return cca__expandable_hand_out_locked(cca, pool, number, rounded, requested, true,
                                                over_limit);
-    return cca__hit_hand_out(cca, pool, number, rounded, requested, true,
-                             cca__pool_expands(cca, pool), over_limit);
+    int64_t slack = 0;
+    const enum base_status status = cca__hit_hand_out(cca, pool, number, rounded, requested, true,
+                                                      cca__pool_expands(cca, pool), false, &slack);
+    cca__hit_test_limits(pool, slack, over_limit);
+    return status;
 }
 
-enum base_status cca__pool_serve_special_locked(struct cca *cca, struct cca__pool *pool,
-                                                size_t rounded, size_t requested, void **pointer,
-                                                bool *over_limit) {
+enum base_status cca__pool_serve_locked(struct cca *cca, struct cca__pool *pool, size_t rounded,
+                                        size_t requested, void **pointer, bool *over_limit) {
     const uint32_t number = cca__expandable_find_locked(cca, pool, rounded);
     struct cca__block *const block = cca__block_at(cca, number);
     if (number == 0 ||
@@ -65,10 +60,22 @@ enum base_status cca__pool_serve_special_locked(struct cca *cca, struct cca__poo
 enum base_status cca__pool_hand_out_new_locked(struct cca *cca, struct cca__pool *pool,
                                                uint32_t number, size_t rounded, size_t requested,
                                                bool *over_limit) {
-    return cca__hit_hand_out(cca, pool, number, rounded, requested, false, false, over_limit);
+    int64_t slack = 0;
+    const enum base_status status =
+        cca__hit_hand_out(cca, pool, number, rounded, requested, false, false, false, &slack);
+    cca__hit_test_limits(pool, slack, over_limit);
+    return status;
 }
 
 void cca__pool_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t number,
                            bool *over_limit) {
-    cca__hit_free_locked(cca, pool, number, over_limit);
+    const struct cca__block *const block = cca__block_at(cca, number);
+    if (cca->watched) cca__observe_block(cca, ALLOCATOR_FREE_COMPLETED, pool, block);
+    if (cca__block_is_expandable(block)) {
+        cca__expandable_free_locked(cca, pool, number);
+        return;
+    }
+    if ((block->flags & CCA__BLOCK_IN_TABLE) == 0)
+        cca__page_table_remove_stray(&cca->page_table, block->address);
+    cca__hit_test_limits(pool, cca__hit_free(cca, pool, number, false), over_limit);
 }

@@ -26,11 +26,6 @@ enum base_status cca__pool_serve_locked(struct cca *cca, struct cca__pool *pool,
                                         size_t requested, void **pointer,
                                         bool *over_limit) BASE_MUST_USE;
 
-// The same on a device that is special: expandable segments, or requests are counted.
-enum base_status cca__pool_serve_special_locked(struct cca *cca, struct cca__pool *pool,
-                                                size_t rounded, size_t requested, void **pointer,
-                                                bool *over_limit) BASE_MUST_USE;
-
 // Hands out the front of a free block: the rest stays free, if it is large enough to be a block.
 enum base_status cca__pool_hand_out_locked(struct cca *cca, struct cca__pool *pool, uint32_t number,
                                            size_t rounded, size_t requested,
@@ -51,6 +46,15 @@ static inline uint32_t cca__block_lookup(struct cca *cca, const void *pointer) {
         if (stray != 0) return stray;
     }
     return cca__page_table_find(&cca->page_table, address);
+}
+// Whether the block NUMBER of cca__page_table_find is the one handed out at POINTER, and there is
+// nothing special about it: no other stream uses it, its segment is not expandable, it is no stray.
+// The lock of POOL_NUMBER's stream held.
+static inline bool cca__block_is_plain(const struct cca__block *block, uint16_t pool_number,
+                                       const void *pointer) {
+    return cca__block_pool(block) == pool_number &&
+           block->address == (uint64_t)(uintptr_t)pointer && block->state == CCA__BLOCK_ALLOCATED &&
+           block->flags == CCA__BLOCK_IN_TABLE && block->uses == 0;
 }
 static inline bool cca__block_is_handed_out(const struct cca__block *block,
                                             const struct cca__pool *pool, const void *pointer) {

@@ -22,9 +22,9 @@
 #define CCA_LARGE_SEGMENT                                                                          \
     ((size_t)20 << 20) // segment of the large pool for rounded sizes below CCA_MIN_LARGE
 #define CCA_MIN_LARGE     ((size_t)10 << 20) // from here on a request gets its own segment,
-#define CCA_ROUND_LARGE   ((size_t)2 << 20) // rounded up to this
-#define CCA_REQUEST_LIMIT ((size_t)1 << 60) // requests from here on are refused at the front door
-#define CCA_UNLIMITED     SIZE_MAX          // max_split_size when it is not set
+#define CCA_ROUND_LARGE   ((size_t)2 << 20)  // rounded up to this
+#define CCA_REQUEST_LIMIT ((size_t)1 << 60)  // requests from here on are refused at the front door
+#define CCA_UNLIMITED     SIZE_MAX           // max_split_size when it is not set
 
 // roundup_power2_divisions: entry I rules requests in [2^I MiB, 2^(I+1) MiB), the first also all
 // below, the last all above.
@@ -46,20 +46,22 @@ void cca__size_rules_update(struct cca__size_rules *rules);
 size_t cca__round_size_divided(const struct cca__size_rules *rules, size_t size);
 
 // The block size for a request of SIZE bytes, 1 <= SIZE < CCA_REQUEST_LIMIT.
-static inline size_t cca__round_size(const struct cca__size_rules *rules, size_t size) {
-    if (__builtin_expect(rules->divided, 0)) return cca__round_size_divided(rules, size);
+static inline size_t cca__round_size_plain(size_t size) {
     return (size + CCA_MIN_BLOCK - 1) & ~(CCA_MIN_BLOCK - 1);
+}
+static inline size_t cca__round_size(const struct cca__size_rules *rules, size_t size) {
+    return rules->divided ? cca__round_size_divided(rules, size) : cca__round_size_plain(size);
 }
 
 // The size of the segment taken for a block of ROUNDED bytes if nothing cached fits.
 size_t cca__segment_size(const struct cca__size_rules *rules, size_t rounded);
 
 // Whether the surplus beyond ROUNDED of a block of SIZE bytes becomes a block of its own.
-static inline bool cca__should_split(const struct cca__size_rules *rules, bool is_small,
-                                     size_t size, size_t rounded) {
+static inline bool cca__should_split(bool is_small, size_t size, size_t rounded,
+                                     size_t max_split_size) {
     // Without a branch on the pool, which a program that mixes them would make unpredictable.
     const size_t least = is_small ? CCA_MIN_BLOCK : CCA_SMALL_LIMIT + 1;
-    return (size - rounded >= least) & (is_small | (rounded < rules->max_split_size));
+    return (size - rounded >= least) & (is_small | (rounded < max_split_size));
 }
 
 // Whether max_split_size forbids the best fit: a small request may not take an oversize block,

@@ -92,14 +92,12 @@ static void an_entry_rules_its_own_octave(void) {
 }
 
 static void a_surplus_is_split_off_by_the_pools_rule(void) {
-    struct cca__size_rules rules = default_rules();
-    BASE_CHECK(cca__should_split(&rules, true, 1024, 512));
-    BASE_CHECK(!cca__should_split(&rules, true, 512, 512));
-    BASE_CHECK(!cca__should_split(&rules, false, 11 * mib, 10 * mib)); // exactly 1 MiB stays
-    BASE_CHECK(cca__should_split(&rules, false, 11 * mib + 512, 10 * mib));
-    rules.max_split_size = 10 * mib;
-    BASE_CHECK(!cca__should_split(&rules, false, 20 * mib, 10 * mib));
-    BASE_CHECK(cca__should_split(&rules, false, 20 * mib, 10 * mib - 512));
+    BASE_CHECK(cca__should_split(true, 1024, 512, CCA_UNLIMITED));
+    BASE_CHECK(!cca__should_split(true, 512, 512, CCA_UNLIMITED));
+    BASE_CHECK(!cca__should_split(false, 11 * mib, 10 * mib, CCA_UNLIMITED)); // exactly 1 MiB stays
+    BASE_CHECK(cca__should_split(false, 11 * mib + 512, 10 * mib, CCA_UNLIMITED));
+    BASE_CHECK(!cca__should_split(false, 20 * mib, 10 * mib, 10 * mib));
+    BASE_CHECK(cca__should_split(false, 20 * mib, 10 * mib - 512, 10 * mib));
 }
 
 static void oversize_blocks_and_requests_meet_each_other_only(void) {

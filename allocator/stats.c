@@ -6,25 +6,23 @@
 
 #include <string.h>
 
-static int64_t taken_of(const struct cca__pool *pool, enum cca__count count) {
-    return pool->ledger.room[count] - pool->stream->limits[cca__pool_kind(pool)].active[count];
+static struct cca__counts taken_of(const struct cca__pool *pool) {
+    return cca__counts_subtract(pool->ledger.room,
+                                pool->stream->limits[cca__pool_kind(pool)].active);
 }
 
 int64_t cca__pool_current(const struct cca__pool *pool, enum cca__family family) {
     const struct cca__ledger *const ledger = &pool->ledger;
-    const int64_t active = ledger->handed[CCA__COUNT_BLOCKS] - taken_of(pool, CCA__COUNT_BLOCKS);
-    const int64_t active_bytes =
-        ledger->handed[CCA__COUNT_BYTES] - taken_of(pool, CCA__COUNT_BYTES);
+    const struct cca__counts current = cca__counts_subtract(ledger->handed, taken_of(pool));
+    const int64_t active = current.blocks, active_bytes = current.sizes[CCA__BYTES];
     switch (family) {
     case CCA__ALLOCATION: return active - ledger->pending_blocks;
     case CCA__ACTIVE: return active;
-    case CCA__INACTIVE_SPLIT:
-        return ledger->handed[CCA__COUNT_SPLIT_FREE] - taken_of(pool, CCA__COUNT_SPLIT_FREE);
+    case CCA__INACTIVE_SPLIT: return current.split_free;
     case CCA__ALLOCATED_BYTES: return active_bytes - ledger->pending_bytes;
     case CCA__ACTIVE_BYTES: return active_bytes;
     case CCA__INACTIVE_SPLIT_BYTES: return ledger->partial_bytes - active_bytes;
-    case CCA__REQUESTED_BYTES:
-        return ledger->handed[CCA__COUNT_REQUESTED] - taken_of(pool, CCA__COUNT_REQUESTED);
+    case CCA__REQUESTED_BYTES: return current.sizes[CCA__REQUESTED];
     case CCA__FAMILY_COUNT: break;
     }
     BASE_CHECK(false);
@@ -36,13 +34,13 @@ static int64_t pool_allocated(const struct cca__pool *pool, enum cca__family fam
     const struct cca__ledger *const ledger = &pool->ledger;
     switch (family) {
     case CCA__ALLOCATION:
-    case CCA__ACTIVE: return ledger->handed[CCA__COUNT_BLOCKS];
+    case CCA__ACTIVE: return ledger->handed.blocks;
     case CCA__INACTIVE_SPLIT: return ledger->split_free_rises;
     case CCA__ALLOCATED_BYTES:
-    case CCA__ACTIVE_BYTES: return ledger->handed[CCA__COUNT_BYTES];
+    case CCA__ACTIVE_BYTES: return ledger->handed.sizes[CCA__BYTES];
     case CCA__INACTIVE_SPLIT_BYTES:
-        return ledger->split_bytes_rises + taken_of(pool, CCA__COUNT_BYTES);
-    case CCA__REQUESTED_BYTES: return ledger->handed[CCA__COUNT_REQUESTED];
+        return ledger->split_bytes_rises + taken_of(pool).sizes[CCA__BYTES];
+    case CCA__REQUESTED_BYTES: return ledger->handed.sizes[CCA__REQUESTED];
     case CCA__FAMILY_COUNT: break;
     }
     BASE_CHECK(false);
@@ -78,12 +76,12 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static void set_limits(struct cca__stream *stream, int kind, int64_t blocks, int64_t bytes) {
     const int64_t(*const family)[ALLOCATOR_STAT_KIND_COUNT] = stream->family_limit;
     struct cca__limits *const limits = &stream->limits[kind];
-    limits->active[CCA__COUNT_BLOCKS] =
+    limits->active.blocks =
         least(family[CCA__ACTIVE][kind], family[CCA__ALLOCATION][kind] + blocks);
-    limits->active[CCA__COUNT_BYTES] =
+    limits->active.sizes[CCA__BYTES] =
         least(family[CCA__ACTIVE_BYTES][kind], family[CCA__ALLOCATED_BYTES][kind] + bytes);
-    limits->active[CCA__COUNT_REQUESTED] = family[CCA__REQUESTED_BYTES][kind];
-    limits->active[CCA__COUNT_SPLIT_FREE] = family[CCA__INACTIVE_SPLIT][kind];
+    limits->active.sizes[CCA__REQUESTED] = family[CCA__REQUESTED_BYTES][kind];
+    limits->active.split_free = family[CCA__INACTIVE_SPLIT][kind];
     limits->split_bytes = family[CCA__INACTIVE_SPLIT_BYTES][kind];
 }
 
@@ -93,19 +91,20 @@ void cca__stats_update_limits_locked(struct cca__stream *stream) {
     struct cca__limits *const of_small = &stream->limits[ALLOCATOR_STAT_SMALL_POOL];
     struct cca__limits *const of_large = &stream->limits[ALLOCATOR_STAT_LARGE_POOL];
     struct cca__limits *const of_all = &stream->limits[ALLOCATOR_STAT_ALL];
-    const cca__counts small_taken = small->room - of_small->active;
-    const cca__counts large_taken = large->room - of_large->active;
+    const struct cca__counts small_taken = cca__counts_subtract(small->room, of_small->active);
+    const struct cca__counts large_taken = cca__counts_subtract(large->room, of_large->active);
     set_limits(stream, ALLOCATOR_STAT_SMALL_POOL, small->pending_blocks, small->pending_bytes);
     set_limits(stream, ALLOCATOR_STAT_LARGE_POOL, large->pending_blocks, large->pending_bytes);
     set_limits(stream, ALLOCATOR_STAT_ALL, small->pending_blocks + large->pending_blocks,
                small->pending_bytes + large->pending_bytes);
-    small->room = small_taken + of_small->active;
-    large->room = large_taken + of_large->active;
-    stream->all.slack = of_all->active - of_small->active - of_large->active;
-    small->split_bytes_bound = of_small->split_bytes + of_small->active[CCA__COUNT_BYTES];
-    large->split_bytes_bound = of_large->split_bytes + of_large->active[CCA__COUNT_BYTES];
-    stream->all.split_bytes_bound = of_all->split_bytes + of_small->active[CCA__COUNT_BYTES] +
-                                    of_large->active[CCA__COUNT_BYTES];
+    small->room = cca__counts_add(small_taken, of_small->active);
+    large->room = cca__counts_add(large_taken, of_large->active);
+    stream->both_slack = cca__counts_subtract(
+        cca__counts_subtract(of_all->active, of_small->active), of_large->active);
+    small->split_bytes_bound = of_small->split_bytes + of_small->active.sizes[CCA__BYTES];
+    large->split_bytes_bound = of_large->split_bytes + of_large->active.sizes[CCA__BYTES];
+    stream->both_split_bytes_bound = of_all->split_bytes + of_small->active.sizes[CCA__BYTES] +
+                                     of_large->active.sizes[CCA__BYTES];
 }
 
 bool cca__stats_raise_locked(struct cca__stream *stream) {

@@ -1,7 +1,7 @@
 // Statistics: exact, with few stores on the path of a cache hit.
 //
-// A pool counts what was handed out and what was taken back, both ever growing, in one vector
-// each: a call changes one of them, by one addition. The rest is derived: current = handed -
+// A pool counts what was handed out and what was taken back, both ever growing: a call changes
+// one of them. The rest is derived: current = handed -
 // taken, `allocated` = handed, `freed` = taken (plus what waits for events, where the free counts
 // at once). The bytes of free parts of split segments are bytes of segments not wholly free -
 // active bytes, so their peak is a floor on active bytes and needs no counter.
@@ -28,18 +28,17 @@ struct cca__device;
 struct cca__pool;
 struct cca__stream;
 
-// What a hit counts.
-enum cca__count {
-    CCA__COUNT_BYTES,
-    CCA__COUNT_REQUESTED,
-    CCA__COUNT_BLOCKS,
+// What a hit counts. The sizes are one vector, since every call changes both, and in a block they
+// are neighbours, too.
+enum cca__size { CCA__BYTES, CCA__REQUESTED };
+typedef int64_t cca__sizes __attribute__((vector_size(16)));
+struct cca__counts {
+    cca__sizes sizes;
+    int64_t blocks;
     // Free blocks in split segments. Calls of both kinds raise and lower it, so that only handed -
     // taken has a meaning.
-    CCA__COUNT_SPLIT_FREE,
-    CCA__COUNT_KINDS
+    int64_t split_free;
 };
-// One number each; counts[CCA__COUNT_BYTES] and so on.
-typedef int64_t cca__counts __attribute__((vector_size(CCA__COUNT_KINDS * sizeof(int64_t))));
 
 // The families whose peaks have limits. Segments and reserved bytes change on the slow path only.
 enum cca__family {
@@ -56,12 +55,12 @@ enum cca__family {
 // The counters of one pool, guarded by its stream's lock. What was "taken" back is complete: no
 // longer waiting for events.
 struct cca__ledger {
-    cca__counts handed;
-    cca__counts room;          // taken + limit.active of the pool's kind
+    struct cca__counts handed;
+    struct cca__counts room;   // taken + limit.active of the pool's kind
     int64_t partial_bytes;     // of segments that are not wholly free
-    int64_t split_bytes_rises; // sum of increases of inactive_split_bytes, less taken[BYTES]
+    int64_t split_bytes_rises; // sum of increases of inactive_split_bytes, less taken.bytes
     int64_t split_free_rises;  // sum of increases of inactive_split
-    // limit.split_bytes + limit.active[BYTES]: this - partial_bytes - slack[BYTES] is what
+    // limit.split_bytes + limit.active.bytes: this - partial_bytes - slack.bytes is what
     // inactive_split_bytes may still grow.
     int64_t split_bytes_bound;
     int64_t pending_blocks, pending_bytes; // freed, waiting for events
@@ -69,15 +68,18 @@ struct cca__ledger {
 
 // When the counters of a stream must be looked at.
 struct cca__limits {
-    cca__counts active; // of handed - taken
+    struct cca__counts active; // of handed - taken
     int64_t split_bytes;
 };
 
-// The same for both pools of a stream together, as the fast path tests it.
-struct cca__bound_of_all {
-    cca__counts slack; // what both pools together have more than the sum of theirs; negative
-    int64_t split_bytes_bound;
-};
+static inline struct cca__counts cca__counts_add(struct cca__counts a, struct cca__counts b) {
+    return (struct cca__counts){a.sizes + b.sizes, a.blocks + b.blocks,
+                                a.split_free + b.split_free};
+}
+static inline struct cca__counts cca__counts_subtract(struct cca__counts a, struct cca__counts b) {
+    return (struct cca__counts){a.sizes - b.sizes, a.blocks - b.blocks,
+                                a.split_free - b.split_free};
+}
 
 // Increases and decreases of one counter as PyTorch does, for what changes on slow paths only.
 static inline void cca__stat_change(struct allocator_stat *stat, int64_t amount) {
