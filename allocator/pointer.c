@@ -3,6 +3,7 @@
 // mistakes and views pay for.
 #include "allocator/pointer.h"
 
+#include "allocator/device.h"
 #include "allocator/pool.h"
 
 #include <stdio.h>
