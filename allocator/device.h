@@ -69,11 +69,11 @@ enum base_status cca__stream_get(struct cca__device *device, cudaStream_t handle
 void cca__streams_lock_all(struct cca__device *device);
 void cca__streams_unlock_all(struct cca__device *device);
 
-
 // The fraction of the device's memory that the allocator may take; 1 and above: no limit.
 // growth_lock and the locks of all streams held.
 void cca__device_set_fraction_locked(struct cca__device *device, double fraction);
-// After settings changed, the locks of all streams held.
+// After settings changed, or whether somebody watches: which streams are special. The locks of all
+// streams held.
 void cca__device_update_settings_locked(struct cca__device *device);
 void cca__devices_update_settings_locked(struct cca *cca);
 
