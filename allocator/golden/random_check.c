@@ -27,6 +27,7 @@ static void print_difference(struct golden_script *script, const struct golden_s
             script->seed, difference->step, script->operations[difference->step], script->config,
             script->capacity_bytes);
     print_answers(oracle, subject, difference, output);
+    fflush(output); // shrinking takes a while
     golden_script_shrink(script, oracle, subject);
     fprintf(output, "shrunk to %zu operations:\n", script->operation_count);
     golden_script_print(script, oracle, output);

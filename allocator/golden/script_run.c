@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK_INTERVAL  64
-#define SHRINK_RUNS_MAX 5000
+#define CHECK_INTERVAL 64
+// How many operations shrinking performs, about: some ten seconds.
+#define SHRINK_OPERATIONS_MAX ((size_t)5 * 1000 * 1000)
 
 // What the session prints for the operation, or the error's sentence. The caller frees it.
 static char *perform(struct golden_session *session, const char *operation) {
@@ -122,9 +123,11 @@ static bool try_remove(struct golden_script *script, size_t first, size_t count,
 
 // One pass over pieces of a size, from the end: an operation behind is often pointless without the
 // one before it, seldom the other way round.
-static void shrink_by(struct golden_script *script, size_t piece, size_t *runs_left,
+static void shrink_by(struct golden_script *script, size_t piece, size_t *left,
                       const struct golden_subject *first, const struct golden_subject *second) {
-    for (size_t end = script->operation_count; end >= piece && *runs_left > 0; --*runs_left) {
+    for (size_t end = script->operation_count; end >= piece && *left > 0;) {
+        const size_t count = script->operation_count;
+        *left -= *left < count ? *left : count;
         try_remove(script, end - piece, piece, first, second);
         end = end - piece < script->operation_count ? end - piece : script->operation_count;
     }
@@ -132,14 +135,14 @@ static void shrink_by(struct golden_script *script, size_t piece, size_t *runs_l
 
 void golden_script_shrink(struct golden_script *script, const struct golden_subject *first,
                           const struct golden_subject *second) {
-    size_t runs_left = SHRINK_RUNS_MAX;
+    size_t left = SHRINK_OPERATIONS_MAX;
     if (script->operation_count == 0 || !try_remove(script, 0, 0, first, second)) return;
     for (size_t piece = script->operation_count / 2; piece > 1; piece /= 2)
-        shrink_by(script, piece, &runs_left, first, second);
-    for (size_t before = SIZE_MAX; script->operation_count < before && runs_left > 0;) {
+        shrink_by(script, piece, &left, first, second);
+    for (size_t before = SIZE_MAX; script->operation_count < before && left > 0;) {
         before = script->operation_count;
-        shrink_by(script, 2, &runs_left, first, second);
-        shrink_by(script, 1, &runs_left, first, second);
+        shrink_by(script, 2, &left, first, second);
+        shrink_by(script, 1, &left, first, second);
     }
 }
 
