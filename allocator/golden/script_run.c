@@ -2,6 +2,7 @@
 #include "allocator/golden/compare.h"
 #include "allocator/golden/script.h"
 #include "allocator/golden/session.h"
+#include "allocator/golden/text.h"
 
 #include "base/check.h"
 
@@ -13,16 +14,18 @@
 // How many operations shrinking performs, about: some ten seconds.
 #define SHRINK_OPERATIONS_MAX ((size_t)5 * 1000 * 1000)
 
-// What the session prints for the operation, or the error's sentence. The caller frees it.
-static char *perform(struct golden_session *session, const char *operation) {
-    char *text;
-    size_t size;
-    FILE *output = open_memstream(&text, &size);
-    BASE_CHECK(output != NULL);
-    if (golden_session_perform(session, operation, output) != BASE_OK)
+// A subject that runs a program, and what it printed last.
+struct side {
+    struct golden_session *session;
+    struct golden_text text;
+};
+
+// What the session prints for the operation, or the error's sentence; valid until the next one.
+static char *perform(struct side *side, const char *operation) {
+    FILE *const output = golden_text_begin(&side->text);
+    if (golden_session_perform(side->session, operation, output) != BASE_OK)
         fprintf(output, "%s\n", base_status_message());
-    fclose(output);
-    return text;
+    return golden_text_end(&side->text);
 }
 
 // With the freedoms of the format, which details do not have. Cuts the texts for that.
@@ -36,47 +39,53 @@ static bool texts_agree(char *first, char *second) {
     return agree;
 }
 
-static struct golden_session *open_session(const struct golden_script *script,
-                                           const struct golden_subject *subject) {
-    struct golden_session *session;
+static void side_init(struct side *side, const struct golden_script *script,
+                      const struct golden_subject *subject) {
     const enum base_status status =
         golden_session_create(subject,
                               &(struct golden_options){.config = script->config,
                                                        .capacity_bytes = script->capacity_bytes,
                                                        .no_caching = script->no_caching},
-                              &session);
+                              &side->session);
     if (status != BASE_OK)
         fprintf(stderr, "seed %" PRIu64 ": %s refuses \"%s\": %s\n", script->seed, subject->name,
                 script->config, base_status_message());
     BASE_CHECK_EQ(status, BASE_OK);
-    return session;
+    golden_text_init(&side->text);
+}
+
+static void side_deinit(struct side *side) {
+    golden_session_destroy(side->session);
+    golden_text_deinit(&side->text);
 }
 
 bool golden_script_compare(const struct golden_script *script, const struct golden_subject *first,
                            const struct golden_subject *second,
                            struct golden_difference *difference) {
-    struct golden_session *sessions[2] = {open_session(script, first),
-                                          open_session(script, second)};
+    struct side sides[2];
+    side_init(&sides[0], script, first);
+    side_init(&sides[1], script, second);
     bool differs = false;
     for (size_t step = 0; step < script->operation_count && !differs; step++) {
         base_check_context("seed %" PRIu64 ", step %zu, \"%.80s\"", script->seed, step,
                            script->operations[step]);
         char *texts[2];
         for (int side = 0; side < 2; side++)
-            texts[side] = perform(sessions[side], script->operations[step]);
+            texts[side] = perform(&sides[side], script->operations[step]);
         differs = !texts_agree(texts[0], texts[1]);
         if (differs) {
-            *difference =
-                (struct golden_difference){.step = step, .first = texts[0], .second = texts[1]};
+            *difference = (struct golden_difference){
+                .step = step, .first = strdup(texts[0]), .second = strdup(texts[1])};
+            BASE_CHECK(difference->first != NULL && difference->second != NULL);
             break;
         }
-        free(texts[0]);
-        free(texts[1]);
         if (step % CHECK_INTERVAL == 0 || step + 1 == script->operation_count)
-            for (int side = 0; side < 2; side++) golden_session_check(sessions[side]);
+            for (int side = 0; side < 2; side++)
+                golden_session_check(sides[side].session);
     }
     base_check_context(NULL);
-    for (int side = 0; side < 2; side++) golden_session_destroy(sessions[side]);
+    for (int side = 0; side < 2; side++)
+        side_deinit(&sides[side]);
     return differs;
 }
 
@@ -152,11 +161,9 @@ void golden_script_print(const struct golden_script *script, const struct golden
     if (script->config[0] != '\0') fprintf(output, "config %s\n", script->config);
     if (script->no_caching) fputs("env PYTORCH_NO_CUDA_MEMORY_CACHING 1\n", output);
     fprintf(output, "capacity %" PRIu64 "\n", script->capacity_bytes);
-    struct golden_session *session = open_session(script, subject);
-    for (size_t step = 0; step < script->operation_count; step++) {
-        char *text = perform(session, script->operations[step]);
-        fputs(text, output);
-        free(text);
-    }
-    golden_session_destroy(session);
+    struct side side;
+    side_init(&side, script, subject);
+    for (size_t step = 0; step < script->operation_count; step++)
+        fputs(perform(&side, script->operations[step]), output);
+    side_deinit(&side);
 }

@@ -169,11 +169,8 @@ enum base_status golden_session_perform(struct golden_session *session, const ch
         .session = session, .text = text, .rest = blank == NULL ? "" : blank + 1};
     split_words(&request, copy);
 
-    char *outcome, *details;
-    size_t outcome_size, details_size;
-    request.outcome = open_memstream(&outcome, &outcome_size);
-    request.details = open_memstream(&details, &details_size);
-    BASE_CHECK(request.outcome != NULL && request.details != NULL);
+    request.outcome = golden_text_begin(&session->outcome_text);
+    request.details = golden_text_begin(&session->details_text);
     struct golden_counts before;
     session->subject->counts(session->allocator, &before);
     before.callback = session->callback_count;
@@ -181,11 +178,9 @@ enum base_status golden_session_perform(struct golden_session *session, const ch
     const enum base_status status = golden__operation_run(&request);
     session->is_fresh = false;
     session->details = NULL;
-    fclose(request.outcome);
-    fclose(request.details);
+    const char *const outcome = golden_text_end(&session->outcome_text);
+    const char *const details = golden_text_end(&session->details_text);
     if (status == BASE_OK) print_result(&request, &before, outcome, details, output);
-    free(outcome);
-    free(details);
     return status;
 }
 
@@ -222,6 +217,11 @@ static enum base_status listen(struct golden_session *session) {
 // Where the first segment of the recordings lies.
 #define RECORDED_ADDRESS_FIRST ((uint64_t)1 << 44)
 
+static void free_texts(struct golden_session *session) {
+    golden_text_deinit(&session->outcome_text);
+    golden_text_deinit(&session->details_text);
+}
+
 // On an error nothing is open.
 static enum base_status open_subject(struct golden_session *session, const char *config) {
     struct golden_options options = session->options;
@@ -246,12 +246,15 @@ enum base_status golden_session_create(const struct golden_subject *subject,
     struct golden_session *created = calloc(1, sizeof *created);
     if (created == NULL) return base_status_set(BASE_HOST_MEMORY, "no memory for a session");
     created->subject = subject;
+    golden_text_init(&created->outcome_text);
+    golden_text_init(&created->details_text);
     created->options = *options;
     created->is_fresh = true;
     created->next_recorded_address = RECORDED_ADDRESS_FIRST;
     const enum base_status status = open_subject(created, options->config);
     created->options.config = NULL;
     if (status != BASE_OK) {
+        free_texts(created);
         free(created);
         return status;
     }
@@ -262,6 +265,7 @@ enum base_status golden_session_create(const struct golden_subject *subject,
 // Handed-out blocks go back with the allocator.
 void golden_session_destroy(struct golden_session *session) {
     session->subject->close(session->allocator);
+    free_texts(session);
     free(session->held);
     free(session->segments);
     free(session->trace);

@@ -3,6 +3,7 @@
 #define TIDEMARK_ALLOCATOR_GOLDEN_SESSION_INTERNAL_H
 
 #include "allocator/golden/session.h"
+#include "allocator/golden/text.h"
 
 // Ids of allocations are small numbers, given out one after the other.
 #define GOLDEN_ID_MAX ((uint64_t)10 << 20)
@@ -46,6 +47,7 @@ struct golden_session {
     uint64_t callback_count; // runs of it that freed something
 
     size_t block_size; // of the last alloc event
+    struct golden_text outcome_text, details_text;
     FILE *details; // of the operation that is being performed
     uint64_t foreign_bytes;   // on the device
     uint64_t page_rest_bytes; // of segments: what their last pages have beyond them
