@@ -42,7 +42,7 @@ const struct cca_lint_rule cca_lint_rules[] = {
      NULL},
     {"unlock-with-expandable", CCA_LINT_NO_EFFECT,
      "release_lock_on_cudamalloc:True,expandable_segments:True", NULL},
-    {"throw-without-fraction", CCA_LINT_NO_EFFECT, "throw_on_cudamalloc_oom:True", NULL},
+    {"throw-without-fraction", CCA_LINT_SURPRISE, "throw_on_cudamalloc_oom:True", NULL},
     {"throw-behind-fraction", CCA_LINT_CONFLICT,
      "throw_on_cudamalloc_oom:True,per_process_memory_fraction:0.9", NULL},
     {"fraction-of-nothing", CCA_LINT_SURPRISE, "per_process_memory_fraction:0", NULL},

@@ -287,9 +287,9 @@ static void limits_together(struct cca__lint *lint) {
     if (!cca__lint_is(lint, "throw_on_cudamalloc_oom", "True")) return;
     if (!has(lint, "per_process_memory_fraction"))
         tell(lint, "throw-without-fraction", "throw_on_cudamalloc_oom", 12,
-             "add per_process_memory_fraction",
-             "it refuses what exceeds per_process_memory_fraction of the device; without that key "
-             "only what the device could not hold at all");
+             "leave it out, or add per_process_memory_fraction",
+             "its limit is the whole device then, and what is cached counts and is kept: a request "
+             "fails that a release of cached memory would have served");
     else if (fraction < 1.0)
         tell(lint, "throw-behind-fraction", "throw_on_cudamalloc_oom", 12,
              "call set_per_process_memory_fraction(1) in the program, which leaves the limit to "

@@ -216,6 +216,28 @@ static void the_error_surfaces_when_nobody_can_say_what_is_free(void) {
     allocator_destroy(allocator);
 }
 
+// Whichever question to the device fails, under each setting that asks some on the way.
+static void the_error_surfaces_whichever_question_fails(void) {
+    static const char *const configs[] = {"", "expandable_segments:True", "max_split_size_mb:64",
+                                          "expandable_segments:True,max_split_size_mb:64"};
+    for (size_t index = 0; index < sizeof configs / sizeof configs[0]; ++index)
+        for (uint64_t n = 1; n <= 4; ++n) {
+            struct allocator *const allocator = create(configs[index], 300 * MIB);
+            cca_set_warning_observer(allocator, &(struct cca_warning_observer){.warning = NULL});
+            void *const block = testing_malloc(allocator, 100 * MIB, NULL);
+            sim_fault_next(SIM_CALL_MEM_GET_INFO, n, cudaErrorUnknown);
+            base_check_context("%s, question %d", configs[index], (int)n);
+            exhaust(allocator, 400 * MIB);
+            BASE_CHECK(testing_message_has("Tried to allocate 400.00 MiB."));
+            sim_fault_next(SIM_CALL_MEM_GET_INFO, 0, cudaSuccess);
+            BASE_CHECK_EQ(testing_stats(allocator).num_ooms, 1);
+            testing_free(allocator, block);
+            cca_check(allocator);
+            base_check_context(NULL);
+            allocator_destroy(allocator);
+        }
+}
+
 // Sixteen processes, the largest numbers: the sentence ends with its link.
 static bool list_many(void *context, int device, struct cca_process *processes, size_t capacity,
                       size_t *count) {
@@ -245,6 +267,7 @@ int main(void) {
     without_a_limit_none_is_named();
     memory_of_private_pools_is_allocated_and_has_a_clause_of_its_own();
     the_error_surfaces_when_nobody_can_say_what_is_free();
+    the_error_surfaces_whichever_question_fails();
     the_sentence_has_room_for_all_processes();
     return 0;
 }
