@@ -520,22 +520,6 @@ static const struct allocator_operations caching_operations = {
     .destroy = caching_destroy,
 };
 
-static const struct allocator_operations uncached_operations = {
-    .name = "uncached",
-    .malloc = cca__uncached_malloc,
-    .free = cca__uncached_free,
-    .record_stream = cca__uncached_record_stream,
-    .empty_cache = caching_empty_cache,
-    .base_allocation = cca__uncached_base_allocation,
-    .largest_block = caching_largest_block,
-    .stats = caching_stats,
-    .reset_peak_stats = caching_reset_peak_stats,
-    .reset_accumulated_stats = caching_reset_accumulated_stats,
-    .snapshot = caching_snapshot,
-    .set_observer = caching_set_observer,
-    .destroy = caching_destroy,
-};
-
 static enum base_status init_metadata(struct cca *cca) {
     enum base_status status =
         cca__arena_init(&cca->block_chunks, "chunks of blocks",
@@ -574,7 +558,7 @@ enum base_status cca_allocator_create(const struct cca_options *options,
         return status;
     }
     cca->refuse_interior_pointers = options->refuse_interior_pointers;
-    cca->interface.operations = options->no_caching ? &uncached_operations : &caching_operations;
+    cca->interface.operations = &caching_operations;
     cca->clock = options->clock;
     cca->fraction = options->fraction_set ? options->fraction : config->per_process_memory_fraction;
     cca->fraction_set = options->fraction_set || cca->fraction < 1.0;

@@ -196,6 +196,7 @@ struct cca {
     struct cca_process_source process_source;
     struct cca_clock clock;
     struct allocator *uncached; // serves the requests if there is no cache; else NULL
+    struct allocator_operations uncached_operations;
 
     struct cca__lock callbacks_lock; // a leaf: guards the free-memory callbacks
     struct cca_free_memory_callback callbacks[CCA_FREE_MEMORY_CALLBACKS_MAX];

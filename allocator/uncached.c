@@ -4,12 +4,8 @@
 #include "allocator/device.h"
 #include "allocator/direct.h"
 
-enum base_status cca__uncached_init(struct cca *cca) {
-    return direct_allocator_create(&cca->uncached);
-}
-
-enum base_status cca__uncached_malloc(struct allocator *allocator, int device, size_t size,
-                                      cudaStream_t stream, void **pointer) {
+static enum base_status uncached_malloc(struct allocator *allocator, int device, size_t size,
+                                        cudaStream_t stream, void **pointer) {
     const enum base_status status =
         allocator_malloc(cca__of(allocator)->uncached, device, size, stream, pointer);
     // PyTorch's own out-of-memory error comes from its cache alone.
@@ -18,16 +14,35 @@ enum base_status cca__uncached_malloc(struct allocator *allocator, int device, s
                             "cudaMalloc of %zu bytes on device %d, without a cache", size, device);
 }
 
-enum base_status cca__uncached_free(struct allocator *allocator, void *pointer) {
+static enum base_status uncached_free(struct allocator *allocator, void *pointer) {
     return allocator_free(cca__of(allocator)->uncached, pointer);
 }
 
-enum base_status cca__uncached_record_stream(struct allocator *allocator, void *pointer,
-                                             cudaStream_t stream) {
-    return allocator_record_stream(cca__of(allocator)->uncached, pointer, stream);
+// cudaFree waits for all streams, so there is nothing to remember: any pointer will do, as in
+// PyTorch.
+static enum base_status uncached_record_stream(struct allocator *allocator, void *pointer,
+                                               cudaStream_t stream) {
+    (void)allocator;
+    (void)pointer;
+    (void)stream;
+    return BASE_OK;
 }
 
-enum base_status cca__uncached_base_allocation(struct allocator *allocator, const void *pointer,
-                                               void **base, size_t *size) {
+static enum base_status uncached_base_allocation(struct allocator *allocator, const void *pointer,
+                                                 void **base, size_t *size) {
     return allocator_base_allocation(cca__of(allocator)->uncached, pointer, base, size);
+}
+
+enum base_status cca__uncached_init(struct cca *cca) {
+    const enum base_status status = direct_allocator_create(&cca->uncached);
+    if (status != BASE_OK) return status;
+    struct allocator_operations *const operations = &cca->uncached_operations;
+    *operations = *cca->interface.operations;
+    operations->name = "uncached";
+    operations->malloc = uncached_malloc;
+    operations->free = uncached_free;
+    operations->record_stream = uncached_record_stream;
+    operations->base_allocation = uncached_base_allocation;
+    cca->interface.operations = operations;
+    return BASE_OK;
 }

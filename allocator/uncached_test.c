@@ -25,6 +25,7 @@ static void every_request_is_a_device_call_that_no_statistic_knows_of(void) {
     void *const other = testing_malloc(allocator, 3 * BASE_MIB, NULL);
     BASE_CHECK_EQ(sim_call_count(SIM_CALL_MALLOC) - taken, 2);
     BASE_CHECK_EQ(allocator_record_stream(allocator, block, testing_stream()), BASE_OK);
+    BASE_CHECK_EQ(allocator_record_stream(allocator, (char *)block + 8, testing_stream()), BASE_OK);
     testing_free(allocator, block);
     BASE_CHECK_EQ(sim_call_count(SIM_CALL_FREE) - freed, 1);
     const struct allocator_stats stats = testing_stats(allocator), none = {.max_split_size = -1};
