@@ -23,7 +23,7 @@ def parse(argv):
     parser = program.Parser(
         prog="all",
         description="Replays every bundled trace under allocator configurations, measures host "
-        "cost and replay speed, and writes the report.",
+        "cost, limits and replay speed, and writes the report.",
         epilog="Without --config: those of //bench:replay, six of them.",
     )
     parser.add_argument(
@@ -56,6 +56,7 @@ def measure_replay_speed(run, tools, shared, seed):
 def job(run, argv, tools=None):
     options = parse(argv)
     tools = tools or runner.Tools()
+    limits = []  # the lines of the allocator's table
 
     def steps(folder):
         shared = ["--out", folder, "--seed", options.seed] + (["--quick"] if options.quick else [])
@@ -66,20 +67,26 @@ def job(run, argv, tools=None):
             replay += ["--capacity", options.capacity]
         # The replays come first: they are the ones that can refuse an option.
         simulated = os.path.exists(tools.simulator)
-        count = 5 if simulated else 4
+        count = 6 if simulated else 5
         traces = len(tools.traces)
         runner.step(1, count, f"replay of {traces} bundled traces under allocator settings")
         run.run(replay + tools.traces)
         runner.step(2, count, "host cost of an allocation and its free")
         run.run([tools.host_cost] + shared)
-        runner.step(3, count, f"replay speed over {SPEED_EVENT_COUNT:,} allocations and frees")
+        runner.step(3, count, "cost of the caching allocator, beside its limits")
+        table = run.run([tools.allocator] + shared + tools.recorded())
+        limits.extend(["", "Cost of the caching allocator, beside its limits"] + table.splitlines())
+        runner.step(4, count, f"replay speed over {SPEED_EVENT_COUNT:,} allocations and frees")
         measure_replay_speed(run, tools, shared, options.seed)
         if simulated:
-            runner.step(4, count, "host cost of the simulated device")
+            runner.step(5, count, "host cost of the simulated device")
             run.run([tools.simulator] + shared)
         runner.step(count, count, "report")
 
-    runner.measure(run, tools, options.out, options.quick, steps, summary.all_lines)
+    def summarize(folder):
+        return summary.all_lines(folder) + limits
+
+    runner.measure(run, tools, options.out, options.quick, steps, summarize)
 
 
 if __name__ == "__main__":

@@ -21,11 +21,10 @@ PART = ("--filter", "--only", "--smoke", "--format", "--help", "--usage", "--ver
 
 
 def recorded(tools):
-    """Recorded programs: each once, in its default configuration."""
-    traces = [path for path in tools.traces if path.endswith("__default.tmt")]
+    """Recorded programs, each once, those beside the checkout too."""
     folder = os.path.join(os.environ.get("BUILD_WORKSPACE_DIRECTORY", ""), RECORDED_ELSEWHERE)
     found = sorted(glob.glob(os.path.join(folder, "*.pickle*")))
-    return traces + [path for path in found if "__" not in os.path.basename(path)]
+    return tools.recorded() + [path for path in found if "__" not in os.path.basename(path)]
 
 
 def is_part(argv):
@@ -34,15 +33,14 @@ def is_part(argv):
 
 def job(run, argv, tools=None):
     tools = tools or runner.Tools()
-    tool = os.path.join(tools.root, "bench/allocator_tool")
     if any(word in ("--help", "--usage") for word in argv):
-        raise runner.Stop(subprocess.call([tool] + argv))
-    run.run([tool] + recorded(tools) + argv, show=True)
+        raise runner.Stop(subprocess.call([tools.allocator] + argv))
+    run.run([tools.allocator] + recorded(tools) + argv, show=True)
     if is_part(argv):
         return
     print()
     try:
-        for line in instructions.lines(run, tool):
+        for line in instructions.lines(run, tools.allocator):
             print(line, flush=True)
     except instructions.Unreadable as wrong:
         raise runner.Stop(1, f"counting instructions: {wrong}") from None

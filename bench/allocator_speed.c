@@ -18,10 +18,10 @@
 #include "bench/pin.h"
 #include "bench/result_folder.h"
 #include "bench/session_measure.h"
+#include "bench/subject.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
+#include <regex.h>
 
 #define SMOKE_ITERATION_COUNT 10 // of a script that is as many cycles
 #define LIVE_ITERATION_COUNT 200000
@@ -72,11 +72,27 @@ static const struct base_program program = {
 //--------------------------------------------------------------------------------------------------
 // The run.
 
+static regex_t expression; // of --filter, if there is one
+
+static void filter_compile(void) {
+    if (filter == NULL) return;
+    const int error = regcomp(&expression, filter, REG_EXTENDED | REG_NOSUB);
+    if (error == 0) return;
+    char reason[128];
+    regerror(error, &expression, reason, sizeof reason);
+    base_options_usage_error(&program, "'%s' is no regular expression: %s", filter, reason);
+}
+
+static bool is_wanted(const struct speed_case *of) {
+    return filter == NULL || regexec(&expression, of->name, 0, NULL, 0) == 0;
+}
+
 // Every session once with every block compared with all live ones, before anything is timed.
 static enum base_status sessions_check(void) {
     for (size_t i = 0; i < speed_case_count(); i++) {
         const struct speed_case *checked = speed_case_get(i);
-        if (checked->setup.subject == NULL || strcmp(checked->setup.subject->name, "no_list") == 0)
+        if (!is_wanted(checked) || checked->setup.subject == NULL ||
+            checked->setup.subject == &bench_subject_no_list) // which answers and checks nothing
             continue;
         if (base_interrupted()) return base_status_set(BASE_INTERRUPTED, "interrupted");
         const enum base_status status = bench_session_check(&checked->setup, checked->name);
@@ -89,24 +105,27 @@ static bool needs_two_cores(const struct speed_case *measured) {
     return measured->setup.thread_count > bench_core_count() && !speed_run.smoke;
 }
 
-static void group_register(enum speed_group group) {
+// How many were registered.
+static size_t group_register(enum speed_group group) {
+    size_t count = 0;
     bench_unregister_all();
     for (size_t i = 0; i < speed_case_count(); i++) {
         struct speed_case *registered = speed_case_get(i);
-        if (registered->group != group) continue;
-        if (needs_two_cores(registered))
+        if (registered->group != group || !is_wanted(registered)) continue;
+        if (needs_two_cores(registered)) {
             fprintf(stderr, "%s: left out: two threads need two cores\n", registered->name);
-        else if (groups[group].manual)
-            bench_register_manual(registered->name, registered->measure, registered);
-        else
-            bench_register(registered->name, registered->measure, registered);
+            continue;
+        }
+        (groups[group].manual ? bench_register_manual
+                              : bench_register)(registered->name, registered->measure, registered);
+        count++;
     }
+    return count;
 }
 
 static enum base_status group_run(enum speed_group group) {
     const struct group *how = &groups[group];
     const struct bench_options run = {
-        .filter = filter,
         .min_time_s = speed_run.quick ? how->min_time_quick_s : how->min_time_s,
         .rounds = speed_run.smoke   ? 1
                   : speed_run.quick ? how->rounds_quick
@@ -114,8 +133,7 @@ static enum base_status group_run(enum speed_group group) {
         .iterations = speed_run.smoke && !how->manual ? SMOKE_ITERATION_COUNT : how->iterations,
         .progress_label = speed_run.smoke ? NULL : program.name};
     struct bench_results *results = NULL;
-    group_register(group);
-    if (bench_matching_count(filter) == 0) return BASE_OK;
+    if (group_register(group) == 0) return BASE_OK;
     const enum base_status status = bench_run(&run, &results);
     if (status != BASE_OK) return status;
     if (speed_results == NULL)
@@ -133,7 +151,7 @@ static enum base_status measure_all(const struct base_common *common) {
     speed_growth_add();
     speed_bulk_add();
     speed_memory_add();
-    if (filter == NULL) status = sessions_check();
+    status = sessions_check();
     for (int i = 0; i < SPEED_GROUP_COUNT && status == BASE_OK; i++)
         status = group_run((enum speed_group)i);
     if (status == BASE_OK && speed_results == NULL)
@@ -224,9 +242,11 @@ int main(int argc, char **argv) {
     struct base_common common = BASE_COMMON_DEFAULTS;
     base_options_parse(&program, argc, argv, &common);
     base_interrupt_install();
+    filter_compile();
     speed_run.quick = common.quick;
     speed_run.seed = common.seed;
     const enum base_status status = run(&common);
+    if (filter != NULL) regfree(&expression);
     if (status == BASE_OK) return 0;
     fprintf(stderr, "allocator: %s\n", base_status_message());
     return status == BASE_INTERRUPTED ? base_interrupt_exit_code() : base_status_exit_code(status);

@@ -128,6 +128,8 @@ enum speed_pattern {
 void speed_patterns_init(void);
 void speed_patterns_deinit(void);
 const struct bench_pattern *speed_pattern_get(enum speed_pattern pattern);
+// What a session of the pattern needs besides the pattern: record_stream light events.
+void speed_pattern_equip(enum speed_pattern pattern, struct bench_session_setup *setup);
 const char *speed_pattern_name(enum speed_pattern pattern);
 // SPEED_PATTERN_COUNT: no such name.
 enum speed_pattern speed_pattern_find(const char *name);

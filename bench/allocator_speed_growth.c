@@ -26,6 +26,7 @@
 
 #define LIVE_BYTES_MIN ((uint64_t)512)
 #define LIVE_BYTES_MAX (128 * BASE_KIB)
+#define SEGMENT_STEP_BYTES (2 * BASE_MIB) // what the allocator rounds large segments to
 #define SEGMENT_BYTES (20 * BASE_MIB)
 #define SEGMENT_BYTES_MIN (10 * BASE_MIB)
 #define SEGMENT_BYTES_MAX BASE_GIB
@@ -97,23 +98,26 @@ static void live_make(struct series *of, int index) {
                              LIVE_BYTES_MAX, speed_run.seed);
 }
 
+// Of one size, or log-uniform over some five hundred.
 static uint64_t segment_bytes(struct base_random *sizes, bool many) {
-    return many ? base_random_log_between(sizes, SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX)
-                : SEGMENT_BYTES;
+    if (!many) return SEGMENT_BYTES;
+    return base_round_up(base_random_log_between(sizes, SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX),
+                         SEGMENT_STEP_BYTES);
 }
 
-// COUNT segments taken and given back, then pairs of sizes of the same kind.
+// COUNT segments taken and given back, then pairs of sizes that are among them.
 static void segments_make(struct series *of, int index) {
     struct bench_script *script = &of->scripts[index];
     struct base_random sizes = base_random_init(speed_run.seed, of->name);
-    const bool many = of == &many_sizes;
+    struct base_random choices = base_random_init(speed_run.seed, "segments asked for");
     const uint32_t count = (uint32_t)of->counts[index];
-    for (uint32_t i = 1; i <= count; i++)
-        bench_script_malloc(script, i, segment_bytes(&sizes, many), 0);
-    for (uint32_t i = 1; i <= count; i++) bench_script_free(script, i);
+    for (uint32_t i = 0; i < count; i++)
+        bench_script_malloc(script, i, segment_bytes(&sizes, of == &many_sizes), 0);
+    for (uint32_t i = 0; i < count; i++) bench_script_free(script, i);
     bench_script_cycle_begin(script);
     for (int i = 0; i < CYCLE_PAIR_COUNT; i++) {
-        bench_script_malloc(script, 0, segment_bytes(&sizes, many), 0);
+        const uint64_t bytes = script->steps[base_random_below(&choices, count)].bytes;
+        bench_script_malloc(script, 0, bytes, 0);
         bench_script_free(script, 0);
     }
     bench_pattern_init_script(&of->patterns[index], script);

@@ -26,10 +26,11 @@ enum base_status speed_only(const char *pattern_name, const char *subject_name,
                                "no subject is called '%s'; there are caching, history, "
                                "history_stacks, mutex_list, ideal_list, no_list",
                                subject_name);
-    const struct bench_session_setup setup = {.subject = subject,
-                                              .pattern = speed_pattern_get(pattern),
-                                              .thread_count = two_threads ? 2 : 1,
-                                              .streams = BENCH_STREAMS_ONE};
+    struct bench_session_setup setup = {.subject = subject,
+                                        .pattern = speed_pattern_get(pattern),
+                                        .thread_count = two_threads ? 2 : 1,
+                                        .streams = BENCH_STREAMS_ONE};
+    speed_pattern_equip(pattern, &setup);
     struct bench_session session;
     int64_t device_malloc_count = 0;
     if (bench_session_begin(&session, &setup)) bench_session_run(&session, iteration_count);

@@ -103,15 +103,18 @@ static void light_events_end(struct bench_session *session) {
     bench_light_events_end();
 }
 
+void speed_pattern_equip(enum speed_pattern pattern, struct bench_session_setup *setup) {
+    if (pattern != SPEED_PATTERN_RECORD_STREAM) return;
+    setup->prepare = light_events_begin;
+    setup->finish = light_events_end;
+}
+
 static struct speed_case *add(enum speed_pattern pattern, const struct bench_subject *subject,
                               int thread_count, enum bench_streams streams) {
     struct speed_case *added =
         speed_case_add_session(SPEED_GROUP_PATTERN, speed_pattern_name(pattern), subject,
                                &patterns[pattern], thread_count, streams);
-    if (pattern == SPEED_PATTERN_RECORD_STREAM) {
-        added->setup.prepare = light_events_begin;
-        added->setup.finish = light_events_end;
-    }
+    speed_pattern_equip(pattern, &added->setup);
     return added;
 }
 

@@ -39,12 +39,17 @@ class Tools:
     def __init__(self, root=None):
         self.root = root = root or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         self.host_cost = os.path.join(root, "bench/host_cost")
+        self.allocator = os.path.join(root, "bench/allocator_tool")
         self.replay = os.path.join(root, "bench/replay_tool")
         self.replay_speed = os.path.join(root, "bench/replay_speed_tool")
         self.simulator = os.path.join(root, "bench/simulator")  # absent with --config=cuda
         self.make = os.path.join(root, "trace/make")
         self.page = os.path.join(root, "reports/page")
         self.traces = sorted(glob.glob(os.path.join(root, "trace/**/*.tmt"), recursive=True))
+
+    def recorded(self):
+        """Recorded programs, each once: in PyTorch's default configuration."""
+        return [path for path in self.traces if path.endswith("__default.tmt")]
 
 
 def user_path(path):

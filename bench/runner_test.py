@@ -52,6 +52,10 @@ time.sleep(0.2)
 sys.exit(130)
 """
 
+MEASURED = [
+    "allocator.json", "host_cost.json", "replay.json", "replay_speed.json", "simulator.json",
+]
+
 
 class Programs(unittest.TestCase):
     def setUp(self):
@@ -63,8 +67,10 @@ class Programs(unittest.TestCase):
         self.install("bench/replay_tool", self.write("replay.json"))
         self.install("bench/host_cost", self.write("host_cost.json"))
         self.install("bench/replay_speed_tool", self.write("replay_speed.json"))
-        with open(os.path.join(self.root, "made", "simulator.json"), "w", encoding="utf-8") as file:
-            file.write("{}")  # no report reads it
+        for name in ("allocator.json", "simulator.json"):  # no report reads them
+            with open(os.path.join(self.root, "made", name), "w", encoding="utf-8") as file:
+                file.write("{}")
+        self.install("bench/allocator_tool", self.write("allocator.json") + "echo 3 of 4 limits kept")
         self.install("bench/simulator", self.write("simulator.json"))
         self.install("trace/make", MAKE)
         self.install("reports/page", PAGE)
@@ -123,14 +129,12 @@ class Programs(unittest.TestCase):
         )
         self.assertEqual((status, errors), (0, ""))
         files = sorted(os.listdir(self.out))
-        self.assertEqual(
-            files,
-            ["host_cost.json", "index.html", "replay.json", "replay_speed.json", "simulator.json"],
-        )
+        self.assertEqual(files, sorted(["index.html", *MEASURED]))
         self.assertEqual(self.page(), "--quick")
         paths = f"Page:    {self.out}/index.html\nResults: {self.out}\n"
         self.assertTrue(output.endswith("\n\n" + paths), output)
         self.assertIn("The setting to run for each trace", output)
+        self.assertIn("\n\nCost of the caching allocator, beside its limits\n3 of 4 limits", output)
         replay = self.arguments_of("replay.json")
         self.assertEqual(replay[:5], ["--out", self.out, "--seed", "9", "--quick"])
         self.assertNotIn("--config", replay)  # the C program knows which ones
@@ -139,6 +143,7 @@ class Programs(unittest.TestCase):
         host_cost = self.arguments_of("host_cost.json")
         self.assertEqual(host_cost, ["--out", self.out, "--seed", "9", "--quick"])
         self.assertEqual(self.arguments_of("simulator.json"), host_cost)
+        self.assertEqual(self.arguments_of("allocator.json"), host_cost)  # no trace is a __default
         speed = self.arguments_of("replay_speed.json")
         self.assertEqual(speed[:-1], host_cost)
         self.assertEqual(os.path.basename(speed[-1]), "made_1000000.tmt")
@@ -313,10 +318,7 @@ class Programs(unittest.TestCase):
         status, _, errors = self.interrupt(signal.SIGINT, "all", "--out", "out")
         self.assertEqual(status, 130)
         self.assertNotIn("Traceback", errors)
-        self.assertEqual(
-            sorted(os.listdir(self.out)),
-            ["host_cost.json", "replay.json", "replay_speed.json", "simulator.json"],
-        )
+        self.assertEqual(sorted(os.listdir(self.out)), MEASURED)
 
     def test_what_the_page_says_when_it_fails_is_shown(self):
         self.install("reports/page", "echo 'page: why' >&2; exit 2")

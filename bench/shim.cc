@@ -234,12 +234,6 @@ void bench_register_manual(const char *name, void (*function)(bench_state *, voi
     register_one(name, function, argument, true);
 }
 
-size_t bench_matching_count(const char *filter) {
-    std::vector<registration> chosen;
-    (void)choose(filter ? filter : ".", &chosen);
-    return chosen.size();
-}
-
 void bench_unregister_all(void) { registrations.clear(); }
 
 bool bench_batch_begin(bench_state *state, uint64_t *iteration_count) {

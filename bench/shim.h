@@ -47,9 +47,6 @@ void bench_register_manual(const char *name,
                            void (*function)(struct bench_state *state, void *argument),
                            void *argument);
 
-// How many of the registered benchmarks FILTER leaves (NULL: all); 0 too if it is no expression.
-size_t bench_matching_count(const char *filter);
-
 // Forgets what was registered.
 void bench_unregister_all(void);
 
