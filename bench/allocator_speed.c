@@ -23,7 +23,7 @@
 #include <inttypes.h>
 #include <regex.h>
 
-#define SMOKE_ITERATION_COUNT 10 // of a script that is as many cycles
+#define SMOKE_ITERATION_COUNT 3 // behind the warm-up; of a script that is as many cycles
 #define LIVE_ITERATION_COUNT 200000
 
 // Rounds of each group, and how long (or how often) a case runs within one.
@@ -87,13 +87,16 @@ static bool is_wanted(const struct speed_case *of) {
     return filter == NULL || regexec(&expression, of->name, 0, NULL, 0) == 0;
 }
 
+// A session; but no_list answers, and gives nothing to check.
+static bool has_checks(const struct speed_case *of) {
+    return of->setup.subject != NULL && of->setup.subject != &bench_subject_no_list;
+}
+
 // Every session once with every block compared with all live ones, before anything is timed.
 static enum base_status sessions_check(void) {
     for (size_t i = 0; i < speed_case_count(); i++) {
         const struct speed_case *checked = speed_case_get(i);
-        if (!is_wanted(checked) || checked->setup.subject == NULL ||
-            checked->setup.subject == &bench_subject_no_list) // which answers and checks nothing
-            continue;
+        if (!is_wanted(checked) || !has_checks(checked)) continue;
         if (base_interrupted()) return base_status_set(BASE_INTERRUPTED, "interrupted");
         const enum base_status status = bench_session_check(&checked->setup, checked->name);
         if (status != BASE_OK) return status;
@@ -116,6 +119,8 @@ static size_t group_register(enum speed_group group) {
             fprintf(stderr, "%s: left out: two threads need two cores\n", registered->name);
             continue;
         }
+        registered->setup.checked =
+            speed_run.smoke && has_checks(registered); // with one call a case it can be part of it
         (groups[group].manual ? bench_register_manual
                               : bench_register)(registered->name, registered->measure, registered);
         count++;
@@ -151,7 +156,7 @@ static enum base_status measure_all(const struct base_common *common) {
     speed_growth_add();
     speed_bulk_add();
     speed_memory_add();
-    status = sessions_check();
+    if (!speed_run.smoke) status = sessions_check();
     for (int i = 0; i < SPEED_GROUP_COUNT && status == BASE_OK; i++)
         status = group_run((enum speed_group)i);
     if (status == BASE_OK && speed_results == NULL)
