@@ -110,87 +110,41 @@ uint32_t cca__stack_table_add(struct cca__stack_table *table, void *const *frame
 //------------------------------------------------------------------------------------------------
 // Walks.
 
-// The stack of this thread: addresses from LOW to HIGH; HIGH 0: not asked yet.
-struct bounds {
-    uintptr_t low, high;
-};
-static _Thread_local struct bounds thread_bounds;
+_Thread_local struct cca__stack_bounds cca__stack_bounds = {UINTPTR_MAX, UINTPTR_MAX};
 
 // What cannot be found out leaves bounds that nothing is within.
-static __attribute__((noinline)) void find_bounds(struct bounds *bounds) {
+static void find_bounds(struct cca__stack_bounds *bounds) {
     pthread_attr_t attributes;
     void *low;
     size_t size;
-    *bounds = (struct bounds){UINTPTR_MAX, UINTPTR_MAX};
     if (pthread_getattr_np(pthread_self(), &attributes) != 0) return;
     if (pthread_attr_getstack(&attributes, &low, &size) == 0)
-        *bounds = (struct bounds){(uintptr_t)low, (uintptr_t)low + size};
+        *bounds = (struct cca__stack_bounds){(uintptr_t)low,
+                                             (uintptr_t)low + size - 2 * sizeof(uintptr_t)};
     (void)pthread_attr_destroy(&attributes);
 }
 
-// Whether the two words at FRAME are of the thread's stack.
-static inline bool is_frame(const struct bounds *bounds, uintptr_t frame) {
-    return frame >= bounds->low && frame <= bounds->high - 2 * sizeof(uintptr_t) &&
-           frame % sizeof(uintptr_t) == 0;
-}
-
-// Sanitizers know frames of functions, not the words between them, and would see a race with the
-// thread that had this part of the memory as its stack before.
-#define READS_FRAMES __attribute__((no_sanitize("address", "thread", "undefined")))
-
-READS_FRAMES static inline uintptr_t word_at(uintptr_t address) {
-    return *(const volatile uintptr_t *)address;
-}
-
-// The frames of a walk lie one above the other, and each word is compared before the frame that it
-// leads to is read: so all are in this thread's stack, as the first and the last one are.
-READS_FRAMES static inline bool is_same(const struct cca__walk *walk, uintptr_t frame,
-                                        const struct bounds *bounds) {
-    if (walk->frame != frame || walk->last > bounds->high - 2 * sizeof(uintptr_t)) return false;
-    for (uint32_t index = 0; index < walk->count; ++index) {
-        const uintptr_t next = walk->links[index].next;
-        if (word_at(frame) != next || word_at(frame + sizeof(uintptr_t)) != walk->links[index].code)
-            return false;
-        frame = next;
-    }
-    return true;
-}
-
-READS_FRAMES static __attribute__((noinline)) uint32_t walk(struct cca__stack_table *table,
-                                                            const struct bounds *bounds,
-                                                            struct cca__walk *made,
-                                                            uintptr_t frame) {
+CCA__READS_FRAMES uint32_t cca__stack_walk(struct cca__stack_table *table, struct cca__walk *walk,
+                                           uintptr_t frame) {
+    struct cca__stack_bounds *const bounds = &cca__stack_bounds;
+    if (bounds->low == UINTPTR_MAX) find_bounds(bounds);
     void *frames[CCA__STACK_FRAMES_MAX];
-    made->frame = 0;
-    made->count = 0;
+    *walk = (struct cca__walk){0};
     const uintptr_t begin = frame;
-    for (uintptr_t below = 0;
-         made->count < CCA__STACK_FRAMES_MAX && frame > below && is_frame(bounds, frame);) {
-        const uintptr_t next = word_at(frame), code = word_at(frame + sizeof(uintptr_t));
+    uint32_t count = 0;
+    while (count < CCA__STACK_FRAMES_MAX && frame > walk->last && cca__stack_has(bounds, frame)) {
+        const uintptr_t next = cca__stack_word(frame),
+                        code = cca__stack_word(frame + sizeof(uintptr_t));
         if (code == 0) break;
-        made->links[made->count].next = next;
-        made->links[made->count].code = code;
-        frames[made->count++] = (void *)code;
-        made->last = below = frame;
+        walk->links[count][0] = next;
+        walk->links[count][1] = code;
+        frames[count++] = (void *)code;
+        walk->last = frame;
         frame = next;
     }
-    made->stack = made->count == 0 ? 0 : cca__stack_table_add(table, frames, made->count);
-    if (made->stack != 0) made->frame = begin;
-    return made->stack;
-}
-
-READS_FRAMES uint32_t cca__stack_find(struct cca__stack_table *table, struct cca__walk_cache *cache,
-                                      const void *frame_pointer) {
-    struct bounds *const bounds = &thread_bounds;
-    const uintptr_t frame = (uintptr_t)frame_pointer;
-    if (__builtin_expect(bounds->high == 0, 0)) find_bounds(bounds);
-    if (__builtin_expect(!is_frame(bounds, frame), 0)) return 0;
-    // By the caller of the caller, too: the allocator's own frames are the same for all.
-    const uintptr_t next = word_at(frame);
-    uintptr_t mix = frame + 5 * word_at(frame + sizeof(uintptr_t));
-    if (__builtin_expect(is_frame(bounds, next), 1)) mix += word_at(next + sizeof(uintptr_t));
-    mix ^= mix >> 12;
-    struct cca__walk *const known = &cache->walks[(mix ^ mix >> 6) & (CCA__WALKS - 1)];
-    if (__builtin_expect(is_same(known, frame, bounds), 1)) return known->stack;
-    return walk(table, bounds, known, frame);
+    if (count == 0) return 0;
+    walk->count = count;
+    walk->stack = cca__stack_table_add(table, frames, count);
+    if (walk->stack != 0) walk->frame = begin;
+    return walk->stack;
 }

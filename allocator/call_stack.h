@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CCA__STACK_FRAMES_MAX 32        // of one stack, the innermost ones
+#define CCA__STACK_FRAMES_MAX 30        // of one stack, the innermost ones
 #define CCA__STACKS_MAX       (1 << 20) // distinct ones; calls beyond have none
 #define CCA__WALKS            64        // of a cache, a power of two
 
@@ -42,20 +42,68 @@ void cca__stack_table_clear(struct cca__stack_table *table);
 // The number of the stack, 0 if it is new and there is no room for it.
 uint32_t cca__stack_table_add(struct cca__stack_table *table, void *const *frames, uint32_t count);
 
+// The two words of a frame: the caller's frame, where to return. Read together.
+typedef uint64_t cca__frame_words __attribute__((vector_size(16), may_alias));
+typedef uint64_t cca__stacked_words __attribute__((vector_size(16), aligned(8), may_alias));
+
 // Guarded by its owner. Zeros are an empty cache.
 struct cca__walk_cache {
     struct cca__walk {
         uintptr_t frame, last; // where it began and ended; 0: no walk
         uint32_t count, stack;
-        struct {
-            uintptr_t next, code; // the two words of a frame: the caller's frame, where to return
-        } links[CCA__STACK_FRAMES_MAX];
+        cca__frame_words links[CCA__STACK_FRAMES_MAX];
     } walks[CCA__WALKS];
 };
+_Static_assert(sizeof(struct cca__walk) == 512, "a walk is found without a multiplication");
+
+// The stack of this thread; nothing is within it before it is asked for.
+struct cca__stack_bounds {
+    uintptr_t low, high; // of where a frame may begin
+};
+extern _Thread_local struct cca__stack_bounds cca__stack_bounds
+    __attribute__((tls_model("initial-exec")));
+
+// Sanitizers know frames of functions, not the words between them, and would see a race with the
+// thread that had this part of the memory as its stack before.
+#define CCA__READS_FRAMES __attribute__((no_sanitize("address", "thread", "undefined")))
+
+CCA__READS_FRAMES static inline uintptr_t cca__stack_word(uintptr_t address) {
+    return *(const volatile uintptr_t *)address;
+}
+
+// Whether there are two words of the thread's stack at FRAME.
+static inline bool cca__stack_has(const struct cca__stack_bounds *bounds, uintptr_t frame) {
+    return frame - bounds->low <= bounds->high - bounds->low && frame % sizeof(uintptr_t) == 0;
+}
+
+uint32_t cca__stack_walk(struct cca__stack_table *table, struct cca__walk *walk, uintptr_t frame);
 
 // The stack that FRAME, a frame of the calling thread whose function has a frame pointer, returns
-// into: innermost first. 0: no room in the table.
-uint32_t cca__stack_find(struct cca__stack_table *table, struct cca__walk_cache *cache,
-                         const void *frame);
+// into: innermost first. 0: no room in the table, or not on the thread's stack.
+CCA__READS_FRAMES static inline uint32_t cca__stack_find(struct cca__stack_table *table,
+                                                         struct cca__walk_cache *cache,
+                                                         const void *frame_pointer) {
+    const struct cca__stack_bounds *const bounds = &cca__stack_bounds;
+    uintptr_t frame = (uintptr_t)frame_pointer;
+    // By the caller's caller, too: the allocator's own frames are the same for all.
+    const uintptr_t next = cca__stack_word(frame);
+    uintptr_t mix = frame + 5 * cca__stack_word(frame + sizeof(uintptr_t));
+    if (__builtin_expect(cca__stack_has(bounds, next), 1))
+        mix += cca__stack_word(next + sizeof(uintptr_t));
+    mix ^= mix >> 12;
+    struct cca__walk *const known = &cache->walks[(mix ^ mix >> 6) & (CCA__WALKS - 1)];
+    if (__builtin_expect(
+            known->frame == frame && frame >= bounds->low && known->last <= bounds->high, 1)) {
+        // All frames of the walk lie between its first and last one, so in this thread's stack.
+        cca__frame_words difference = {0, 0};
+        const cca__frame_words *link = known->links, *const end = link + known->count;
+        do {
+            difference |= *(const cca__stacked_words *)frame ^ *link;
+            frame = (*link)[0];
+        } while (++link < end);
+        if (__builtin_expect((difference[0] | difference[1]) == 0, 1)) return known->stack;
+    }
+    return cca__stack_walk(table, known, (uintptr_t)frame_pointer);
+}
 
 #endif

@@ -32,6 +32,7 @@ static void reverse(struct cca__history_entry *entries, size_t count) {
 // The oldest entry comes to lie first.
 static void ring_straighten(struct cca__history_ring *ring) {
     if (!ring->wrapped) return;
+    ring->lost = cca__history_lost(ring);
     reverse(ring->entries, ring->next);
     reverse(ring->entries + ring->next, ring->capacity - ring->next);
     reverse(ring->entries, ring->capacity);
@@ -62,13 +63,15 @@ static void ring_fit(struct cca__history_ring *ring, size_t max) {
     (void)ring_set_capacity(ring, max);
 }
 
-// NEXT is at the end. False: there is no memory for even one entry.
+// NEXT is at the end, so that the entries lie by age. False: no memory for even one.
 static __attribute__((noinline)) bool ring_make_room(struct cca__history_ring *ring, size_t max) {
     if (ring->capacity < max) {
         size_t capacity = ring->capacity == 0 ? RING_CAPACITY_FIRST : 2 * ring->capacity;
         if (capacity > max) capacity = max;
+        const uint64_t lost = cca__history_lost(ring);
         if (ring_set_capacity(ring, capacity)) {
-            ring->wrapped = false; // at this point the entries lie by age
+            ring->lost = lost;
+            ring->wrapped = false;
             return true;
         }
         if (ring->capacity == 0) return false;
@@ -82,9 +85,7 @@ static __attribute__((noinline)) bool ring_make_room(struct cca__history_ring *r
 static inline struct cca__history_entry *ring_next(struct cca__history_ring *ring, size_t max) {
     if (__builtin_expect(ring->next == ring->capacity, 0) && !ring_make_room(ring, max))
         return NULL;
-    struct cca__history_entry *const entry = &ring->entries[ring->next++];
-    if (ring->wrapped) ring->lost = entry->sequence;
-    return entry;
+    return &ring->entries[ring->next++];
 }
 
 //------------------------------------------------------------------------------------------------
@@ -111,20 +112,32 @@ static inline uint64_t ticks_of_call(struct cca__recorder *recorder,
     return now;
 }
 
-static inline void append(const struct cca__history *history, struct cca__device_history *device,
-                          struct cca__recorder *recorder, struct cca__history_entry entry) {
-    entry.sequence = atomic_fetch_add_explicit(&device->sequence, 1, memory_order_relaxed) + 1;
-    struct cca__history_entry *const slot = ring_next(&recorder->ring, history->max_entries);
-    if (__builtin_expect(slot == NULL, 0)) {
-        lose(device, entry.sequence);
-        return;
-    }
-    *slot = entry;
+// The number of the first of COUNT entries. The lock of STREAM is held; NULL: the growth lock, and
+// there is no stream. While it is the only one its lock guards the sequence as well: a locked
+// addition would wait for all stores before it.
+static inline uint64_t draw(const struct cca__device *device, const struct cca__stream *stream,
+                            uint64_t count) {
+    _Atomic uint64_t *const sequence = &device->history->sequence;
+    if (stream != NULL && (device->first_created != stream || stream->created_next != NULL))
+        return atomic_fetch_add_explicit(sequence, count, memory_order_relaxed) + 1;
+    const uint64_t before = atomic_load_explicit(sequence, memory_order_relaxed);
+    atomic_store_explicit(sequence, before + count, memory_order_relaxed);
+    return before + 1;
 }
 
-static struct cca__recorder *recorder_of(struct cca__stream *stream) {
-    if (__builtin_expect(stream->recorder == NULL, 0))
-        stream->recorder = calloc(1, sizeof *stream->recorder);
+static inline void append(const struct cca__history *history, struct cca__device_history *device,
+                          struct cca__recorder *recorder, struct cca__history_entry entry) {
+    struct cca__history_entry *const slot = ring_next(&recorder->ring, history->max_entries);
+    if (__builtin_expect(slot == NULL, 0))
+        lose(device, entry.sequence);
+    else
+        *slot = entry;
+}
+
+// A stream's first entry.
+static __attribute__((noinline)) struct cca__recorder *make_recorder(struct cca__stream *stream) {
+    stream->recorder = calloc(1, sizeof *stream->recorder);
+    if (stream->recorder == NULL) lose(stream->device->history, draw(stream->device, stream, 1));
     return stream->recorder;
 }
 
@@ -142,19 +155,6 @@ uint32_t cca__history_block_stack(const struct cca *cca, uint32_t number) {
     return stacks == NULL ? 0 : stacks[number % CCA__BLOCK_CHUNK];
 }
 
-// The second entry of a free that did not have to wait has all but the action from the first, which
-// this call has just written.
-static inline bool repeat_free(const struct cca__history *history,
-                               struct cca__device_history *device, struct cca__recorder *recorder,
-                               const struct cca__block *block) {
-    if (block->state != CCA__BLOCK_ALLOCATED || recorder->ring.next == 0) return false;
-    struct cca__history_entry entry = recorder->ring.entries[recorder->ring.next - 1];
-    if (entry.action != ALLOCATOR_FREE_REQUESTED || entry.address != block->address) return false;
-    entry.action = ALLOCATOR_FREE_COMPLETED;
-    append(history, device, recorder, entry);
-    return true;
-}
-
 // The levels from which a call's stack is looked for. That of a free which completes in a later
 // call is the later call's, which is mostly an allocation.
 static inline enum cca_history_context context_of(enum allocator_action action) {
@@ -166,12 +166,9 @@ void cca__history_block_locked(struct cca *cca, enum allocator_action action,
                                const struct cca__pool *pool, const struct cca__block *block) {
     struct cca__history *const history = &cca->history;
     struct cca__device_history *const device = pool->device->history;
-    struct cca__recorder *const recorder = recorder_of(pool->stream);
-    if (__builtin_expect(recorder == NULL, 0)) {
-        lose(device, atomic_fetch_add_explicit(&device->sequence, 1, memory_order_relaxed) + 1);
+    struct cca__recorder *recorder = pool->stream->recorder;
+    if (__builtin_expect(recorder == NULL, 0) && (recorder = make_recorder(pool->stream)) == NULL)
         return;
-    }
-    if (action == ALLOCATOR_FREE_COMPLETED && repeat_free(history, device, recorder, block)) return;
 
     const uint32_t number = (uint32_t)(block - cca->blocks);
     uint32_t *const stacks = stacks_of_chunk(history, number);
@@ -181,15 +178,23 @@ void cca__history_block_locked(struct cca *cca, enum allocator_action action,
     else if (action != ALLOCATOR_ALLOC && stacks != NULL)
         stack = stacks[number % CCA__BLOCK_CHUNK];
     if (action == ALLOCATOR_ALLOC && stacks != NULL) stacks[number % CCA__BLOCK_CHUNK] = stack;
-    append(history, device, recorder,
-           (struct cca__history_entry){
-               .address = block->address,
-               .size = block->requested,
-               .ticks = ticks_of_call(recorder, &history->clock),
-               .stack = history->context >= CCA_CONTEXT_ALLOC ? stack : 0,
-               .pool = pool->number,
-               .action = (uint8_t)action,
-           });
+
+    const bool is_double =
+        action == ALLOCATOR_FREE_REQUESTED && block->state == CCA__BLOCK_ALLOCATED;
+    struct cca__history_entry entry = {
+        .address = block->address,
+        .size = block->requested,
+        .ticks = ticks_of_call(recorder, &history->clock),
+        .sequence = draw(pool->device, pool->stream, 1 + is_double),
+        .stack = history->context >= CCA_CONTEXT_ALLOC ? stack : 0,
+        .pool = pool->number,
+        .action = (uint8_t)action,
+    };
+    append(history, device, recorder, entry);
+    if (!is_double) return;
+    ++entry.sequence;
+    entry.action = ALLOCATOR_FREE_COMPLETED;
+    append(history, device, recorder, entry);
 }
 
 uint32_t cca__history_device_locked(struct cca__device *device, enum allocator_action action,
@@ -204,6 +209,7 @@ uint32_t cca__history_device_locked(struct cca__device *device, enum allocator_a
                .address = address,
                .size = size,
                .ticks = ticks_of_call(recorder, &history->clock),
+               .sequence = draw(device, pool != NULL ? pool->stream : device->first_created, 1),
                .stack = history->context >= CCA_CONTEXT_ALLOC ? stack : 0,
                .pool = pool != NULL ? pool->number : 0,
                .action = (uint8_t)action,
@@ -352,11 +358,9 @@ enum base_status cca_record_history(struct allocator *allocator,
 static void check_ring(const struct cca__history *history, const struct cca__history_ring *ring,
                        uint64_t newest) {
     BASE_CHECK_LE(ring->next, ring->capacity);
-    const size_t count = ring->wrapped ? ring->capacity : ring->next;
     uint64_t before = ring->lost;
-    for (size_t index = 0; index < count; ++index) {
-        const size_t place = ring->wrapped ? (ring->next + index) % ring->capacity : index;
-        const struct cca__history_entry *const entry = &ring->entries[place];
+    for (size_t index = 0; index < cca__history_count(ring); ++index) {
+        const struct cca__history_entry *const entry = cca__history_at(ring, index);
         BASE_CHECK_GT(entry->sequence, before);
         BASE_CHECK_LE(entry->sequence, newest);
         BASE_CHECK_LT(entry->stack, history->stacks.count > 0 ? history->stacks.count : 1);

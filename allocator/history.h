@@ -34,9 +34,24 @@ struct cca__history_entry {
 struct cca__history_ring {
     struct cca__history_entry *entries; // by age from NEXT on, if it has WRAPPED, else from 0
     size_t next, capacity;
-    bool wrapped;  // NEXT is the oldest
-    uint64_t lost; // sequence of the newest one overwritten
+    bool wrapped;  // NEXT is the oldest, or at the end the first
+    uint64_t lost; // what was taken out of the ring up to when it last did not wrap: the newest
 };
+
+static inline size_t cca__history_count(const struct cca__history_ring *ring) {
+    return ring->wrapped ? ring->capacity : ring->next;
+}
+// By age, the oldest one first.
+static inline const struct cca__history_entry *cca__history_at(const struct cca__history_ring *ring,
+                                                               size_t index) {
+    if (!ring->wrapped) return &ring->entries[index];
+    const size_t place = ring->next + index;
+    return &ring->entries[place < ring->capacity ? place : place - ring->capacity];
+}
+// Entries that this ring had and has no more are not newer than this.
+static inline uint64_t cca__history_lost(const struct cca__history_ring *ring) {
+    return ring->wrapped ? cca__history_at(ring, 0)->sequence - 1 : ring->lost;
+}
 
 // What calls under one lock write, guarded by it.
 struct cca__recorder {
@@ -72,11 +87,17 @@ void cca__history_deinit(struct cca *cca);
 enum base_status cca__history_add_device(struct cca__device *device) BASE_MUST_USE;
 void cca__history_remove_device(struct cca__device *device);
 
+// A free that does not have to wait writes both its entries at the first one: nothing is decided
+// between them. IS_ALLOCATED: the block is still.
+static inline bool cca__history_has_told(enum allocator_action action, bool is_allocated) {
+    return action == ALLOCATOR_FREE_COMPLETED && is_allocated;
+}
+
 // The two that write, when history is on. Under the lock of the pool's stream: an event of a block.
 void cca__history_block_locked(struct cca *cca, enum allocator_action action,
                                const struct cca__pool *pool, const struct cca__block *block);
-// Under the growth lock: one of the device or of a segment; POOL NULL: of no stream. Returns the
-// stack of the call.
+// Under the growth lock and that of the pool's stream: one of the device or of a segment. POOL
+// NULL: of no stream, under the locks of all. Returns the stack of the call.
 uint32_t cca__history_device_locked(struct cca__device *device, enum allocator_action action,
                                     const struct cca__pool *pool, uint64_t address, size_t size);
 

@@ -5,17 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t ring_count(const struct cca__history_ring *ring) {
-    return ring->wrapped ? ring->capacity : ring->next;
-}
-
-static const struct cca__history_entry *ring_at(const struct cca__history_ring *ring,
-                                                size_t index) {
-    if (!ring->wrapped) return &ring->entries[index];
-    const size_t place = ring->next + index;
-    return &ring->entries[place < ring->capacity ? place : place - ring->capacity];
-}
-
 // The ring of the device, 0, or of one of its streams; NULL: it has none.
 static const struct cca__history_ring *ring_of(const struct cca__device *device, size_t number) {
     if (number == 0) return &device->history->recorder.ring;
@@ -32,7 +21,7 @@ uint64_t cca__history_shown_after_locked(const struct cca__device *device) {
     if (lost > after) after = lost;
     for (size_t number = 0; number <= device->stream_count; ++number) {
         const struct cca__history_ring *const ring = ring_of(device, number);
-        if (ring != NULL && ring->lost > after) after = ring->lost;
+        if (ring != NULL && cca__history_lost(ring) > after) after = cca__history_lost(ring);
     }
     return after;
 }
@@ -42,8 +31,8 @@ static void copy_ring(const struct cca__device *device, const struct cca__histor
                       uint64_t after, const struct cca__clock_scale *scale,
                       struct allocator_snapshot_entry *entries) {
     const struct cca *const cca = device->owner;
-    for (size_t index = ring_count(ring); index-- > 0;) {
-        const struct cca__history_entry *const entry = ring_at(ring, index);
+    for (size_t index = cca__history_count(ring); index-- > 0;) {
+        const struct cca__history_entry *const entry = cca__history_at(ring, index);
         if (entry->sequence <= after) break;
         const bool is_oom = entry->action == ALLOCATOR_OOM;
         entries[entry->sequence - after - 1] = (struct allocator_snapshot_entry){

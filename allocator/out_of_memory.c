@@ -67,9 +67,11 @@ void cca__out_of_memory_locked(struct cca__stream *stream, size_t rounded, size_
                                     .device_free = numbers->free,
                                     .stream = stream->handle,
                                 });
-    if (device->history != NULL)
-        (void)cca__history_device_locked(device, ALLOCATOR_OOM, &stream->pools[CCA__POOL_SMALL],
-                                         numbers->free, rounded);
+    if (device->history == NULL) return;
+    cca__lock_take(&stream->lock);
+    (void)cca__history_device_locked(device, ALLOCATOR_OOM, &stream->pools[CCA__POOL_SMALL],
+                                     numbers->free, rounded);
+    cca__lock_release(&stream->lock);
 }
 
 #define ADVICE_BYTES 512

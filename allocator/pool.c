@@ -4,10 +4,9 @@
 
 #include "allocator/hit.h"
 
-void cca__observe_block(struct cca *cca, enum allocator_action action,
-                        const struct cca__pool *pool, const struct cca__block *block) {
-    if (cca->history.enabled != CCA_HISTORY_OFF)
-        cca__history_block_locked(cca, action, pool, block);
+static __attribute__((noinline)) void observe_block(struct cca *cca, enum allocator_action action,
+                                                    const struct cca__pool *pool,
+                                                    const struct cca__block *block) {
     cca__observe(cca, &(struct allocator_event){
                           .action = action,
                           .device = pool->stream->device->ordinal,
@@ -16,6 +15,18 @@ void cca__observe_block(struct cca *cca, enum allocator_action action,
                           .block_size = block->size,
                           .stream = pool->stream->handle,
                       });
+    if (cca->history.enabled != CCA_HISTORY_OFF &&
+        !cca__history_has_told(action, block->state == CCA__BLOCK_ALLOCATED))
+        cca__history_block_locked(cca, action, pool, block);
+}
+
+// History is mostly alone; the call of it is then a jump.
+void cca__observe_block(struct cca *cca, enum allocator_action action,
+                        const struct cca__pool *pool, const struct cca__block *block) {
+    if (__builtin_expect(cca->observer.event != NULL, 0))
+        observe_block(cca, action, pool, block);
+    else if (!cca__history_has_told(action, block->state == CCA__BLOCK_ALLOCATED))
+        cca__history_block_locked(cca, action, pool, block);
 }
 
 void cca__count_oversize(struct cca__device *device, int amount) {

@@ -188,8 +188,8 @@ enum base_status cca__segment_release(struct cca__pool *pool, uint32_t block_num
                                 (unsigned long long)address, device->ordinal);
     device->reserved_bytes -= size;
     count_segment(device, pool, size, -1);
-    (void)cca__observe_segment(cca, ALLOCATOR_SEGMENT_FREE, pool, address, size);
     cca__lock_take(&stream->lock);
+    (void)cca__observe_segment(cca, ALLOCATOR_SEGMENT_FREE, pool, address, size);
     const uint32_t number = block->segment;
     cca__page_table_remove_segment(&cca->page_table, address, cca->segments[number].directory);
     cca__segment_unlink_locked(cca, stream, number);

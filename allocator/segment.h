@@ -31,8 +31,8 @@ void cca__segment_enter_locked(struct cca *cca, struct cca__pool *pool, uint32_t
 // The stream's list of segments. The stream's lock held.
 void cca__segment_link_locked(struct cca *cca, struct cca__stream *stream, uint32_t number);
 void cca__segment_unlink_locked(struct cca *cca, struct cca__stream *stream, uint32_t number);
-// Tells the observer and the history of a segment, or part of one. The growth lock held. Returns the
-// stack of the call, 0 if it is not recorded.
+// Tells the observer and the history of a segment, or part of one. The growth lock and the stream's
+// held. Returns the stack of the call, 0 if it is not recorded.
 uint32_t cca__observe_segment(struct cca *cca, enum allocator_action action,
                               const struct cca__pool *pool, uint64_t address, size_t size);
 
