@@ -78,6 +78,15 @@ static void wait_and_return(void) {
     drawing_stop(&drawing);
 }
 
+static void show_pending(const struct drawing *drawing, const char *what) {
+    struct cca_pending_frees numbers;
+    char all[DRAWING_SIZE], finished[DRAWING_SIZE];
+    DRAWING_OK(cca_pending_frees(drawing->allocator, 0, &numbers));
+    printf("%-28s %d blocks of %s wait, %d of %s are done\n", what, (int)numbers.blocks,
+           drawing_size(numbers.bytes, all), (int)numbers.finished_blocks,
+           drawing_size(numbers.finished_bytes, finished));
+}
+
 static void several_streams(void) {
     struct drawing drawing;
     drawing_start(&drawing, "", BASE_GIB);
@@ -92,11 +101,14 @@ static void several_streams(void) {
     used_by(&drawing, 'C', two);
     for (char letter = 'A'; letter <= 'C'; ++letter)
         drawing_give(&drawing, letter);
+    show_pending(&drawing, "A by 1, B by 2, C by both");
     take(&drawing, 'D', 4 * BASE_MIB);
-    show(&drawing, "A by 1, B by 2, C by both");
+    show(&drawing, "D");
+    show_pending(&drawing, "");
     sim_stream_hold(one, false);
+    show_pending(&drawing, "stream 1 is done too");
     take(&drawing, 'E', 4 * BASE_MIB);
-    show(&drawing, "stream 1 is done too");
+    show(&drawing, "E");
     drawing_stop(&drawing);
 }
 
