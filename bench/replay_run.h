@@ -11,9 +11,9 @@
 
 #include "workload/replay.h"
 
-// Memory of a device that nobody limited. More than any machine has, less than the addresses that a
-// program has.
-#define BENCH_REPLAY_CAPACITY_UNLIMITED ((uint64_t)64 << 40)
+// Memory of a device that nobody limited. More than any device has, and little enough that 56
+// expandable segments, each of 9/8 of it, fit the addresses that a program has.
+#define BENCH_REPLAY_CAPACITY_UNLIMITED ((uint64_t)2 << 40)
 
 // What limits a replay.
 struct bench_replay_limits {

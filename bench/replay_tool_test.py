@@ -180,6 +180,27 @@ class Replay(unittest.TestCase):
         self.assertNotIn("limit_bytes", runs["default"])
         self.assertEqual(runs["gc08"]["limit_bytes"], 22 * MIB)
 
+    def test_expandable_segments_of_many_streams_fit_a_device_of_unknown_size(self):
+        # Each stream reserves 9/8 of the device twice, for small blocks and for large ones.
+        streams, wants = range(16), ((2 * MIB, 512), (20 * MIB, 8 * MIB))
+        trace, address = [], ADDRESS
+        for stream in streams:
+            for total, size in wants:
+                for action, bytes_ in (("segment_alloc", total), ("alloc", size),
+                                       ("free_requested", size), ("free_completed", size),
+                                       ("segment_free", total)):
+                    trace.append({"action": action, "addr": address, "size": bytes_,
+                                  "stream": stream, "frames": []})
+                address += total
+        snapshot = os.path.join(self.folder, "streams.pickle")
+        with open(snapshot, "wb") as file:
+            pickle.dump({"segments": [], "device_traces": [trace]}, file)
+        result = self.run_tool("--out", self.out, "--config", "exp=expandable_segments:True",
+                               snapshot)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        runs = {run["name"].split("/")[-1]: run for run in self.load("replay.json")["benchmarks"]}
+        self.assertEqual(runs["exp"]["ooms"], 0)
+
     def test_json_ranks_best_first(self):
         result = self.run_tool("--format", "json", TRACE)
         self.assertEqual(result.returncode, 0, result.stderr)
