@@ -198,21 +198,16 @@ static void print(const struct base_common *common, const struct bench_context *
         bench_results_print(speed_results);
         return;
     }
-    printf("%s; pinned to CPU %s; load %s; seed %s\n%s\n", bench_context_value(context, "device"),
-           bench_context_value(context, "pinned_cpu"), bench_context_value(context, "load_1min"),
-           bench_context_value(context, "seed"), bench_context_value(context, "topology"));
+    bench_context_print(context);
     speed_table_print();
 }
 
 //--------------------------------------------------------------------------------------------------
 // The program.
 
-static enum base_status measure_and_report(const struct base_common *common, int cpu,
-                                           const char *folder) {
+static enum base_status measure_and_report(const struct base_common *common, const char *folder) {
     struct bench_context context;
-    bench_context_collect(&(struct bench_context_options){.seed = common->seed, .pinned_cpu = cpu},
-                          &context);
-    bench_context_apply(&context);
+    bench_context_begin(program.name, common->seed, NULL, &context);
     enum base_status status = measure_all(common);
     if (status == BASE_OK) print(common, &context);
     if (status == BASE_OK && folder != NULL)
@@ -224,17 +219,14 @@ static enum base_status measure_and_report(const struct base_common *common, int
 static enum base_status run(const struct base_common *common) {
     static const char *const file_names[] = {"allocator.json", NULL};
     struct bench_result_folder folder = {0};
-    int cpu = -1;
     enum base_status status = bench_device_prepare(&program, common, SPEED_CAPACITY_BYTES);
     if (status == BASE_OK && common->out != NULL)
         status = bench_result_folder_make(program.name, common->out, file_names, &folder);
     if (status != BASE_OK) return status;
-    if (bench_pin_thread(0, &cpu) != BASE_OK)
-        fprintf(stderr, "allocator: %s\n", base_status_message());
     speed_patterns_init();
     bench_companion_begin();
     status = only != NULL ? speed_only(only, subject, iterations, two_threads)
-                          : measure_and_report(common, cpu, folder.path);
+                          : measure_and_report(common, folder.path);
     bench_companion_end();
     speed_growth_deinit();
     speed_traces_deinit();

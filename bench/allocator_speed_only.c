@@ -1,5 +1,6 @@
 // One pattern on one subject, for a profiler.
 #include "bench/allocator_speed.h"
+#include "bench/pin.h"
 #include "bench/subject.h"
 
 #include <inttypes.h>
@@ -30,6 +31,9 @@ enum base_status speed_only(const char *pattern_name, const char *subject_name,
                                         .pattern = speed_pattern_get(pattern),
                                         .thread_count = two_threads ? 2 : 1,
                                         .streams = BENCH_STREAMS_ONE};
+    int cpu;
+    if (bench_pin_thread(0, &cpu) != BASE_OK)
+        fprintf(stderr, "allocator: %s\n", base_status_message());
     speed_pattern_equip(pattern, &setup);
     struct bench_session session;
     int64_t device_malloc_count = 0;

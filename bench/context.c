@@ -109,3 +109,20 @@ const char *bench_context_value(const struct bench_context *context, const char 
         if (strcmp(context->entries[i].key, key) == 0) return context->entries[i].value;
     return NULL;
 }
+
+void bench_context_begin(const char *program, uint64_t seed, const char *capacity,
+                         struct bench_context *context) {
+    int cpu = -1;
+    if (bench_pin_thread(0, &cpu) != BASE_OK)
+        fprintf(stderr, "%s: %s\n", program, base_status_message());
+    const struct bench_context_options options = {
+        .seed = seed, .pinned_cpu = cpu, .capacity = capacity};
+    bench_context_collect(&options, context);
+    bench_context_apply(context);
+}
+
+void bench_context_print(const struct bench_context *context) {
+    printf("%s; pinned to CPU %s; load %s; seed %s\n%s\n", bench_context_value(context, "device"),
+           bench_context_value(context, "pinned_cpu"), bench_context_value(context, "load_1min"),
+           bench_context_value(context, "seed"), bench_context_value(context, "topology"));
+}

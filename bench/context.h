@@ -40,6 +40,14 @@ void bench_context_collect(const struct bench_context_options *options,
 // Hands all entries to bench_context_set.
 void bench_context_apply(const struct bench_context *context);
 
+// What a measuring program begins with: binds the calling thread to a core (a line of PROGRAM on
+// stderr says what hindered it), collects and applies. CAPACITY as in the options.
+void bench_context_begin(const char *program, uint64_t seed, const char *capacity,
+                         struct bench_context *context);
+
+// What stands above a table: device, CPU, load and seed; the machine. Two lines, to stdout.
+void bench_context_print(const struct bench_context *context);
+
 // The value of KEY; NULL if there is none.
 const char *bench_context_value(const struct bench_context *context, const char *key);
 

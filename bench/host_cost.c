@@ -225,12 +225,9 @@ static enum base_status measure_all(const struct base_common *common,
     return status;
 }
 
-static enum base_status measure_and_report(const struct base_common *common, int cpu,
-                                           const char *folder) {
+static enum base_status measure_and_report(const struct base_common *common, const char *folder) {
     struct bench_context context;
-    bench_context_collect(&(struct bench_context_options){.seed = common->seed, .pinned_cpu = cpu},
-                          &context);
-    bench_context_apply(&context);
+    bench_context_begin(program.name, common->seed, NULL, &context);
     bench_companion_begin();
     cases_make(common->seed);
     struct bench_results *results = NULL;
@@ -255,10 +252,7 @@ int main(int argc, char **argv) {
     enum base_status status = bench_device_prepare(&program, &common, 0);
     if (status == BASE_OK && common.out != NULL)
         status = bench_result_folder_make(program.name, common.out, file_names, &folder);
-    int cpu = -1;
-    if (status == BASE_OK && bench_pin_thread(0, &cpu) != BASE_OK)
-        fprintf(stderr, "host_cost: %s\n", base_status_message());
-    if (status == BASE_OK) status = measure_and_report(&common, cpu, folder.path);
+    if (status == BASE_OK) status = measure_and_report(&common, folder.path);
     bench_result_folder_release(&folder);
     if (status == BASE_OK) return 0;
     fprintf(stderr, "host_cost: %s\n", base_status_message());

@@ -153,9 +153,7 @@ static void print_two_threads(const struct bench_results *results) {
 
 void bench_host_cost_print(const struct bench_results *results,
                            const struct bench_context *context) {
-    printf("%s; pinned to CPU %s; load %s; seed %s\n%s\n", bench_context_value(context, "device"),
-           bench_context_value(context, "pinned_cpu"), bench_context_value(context, "load_1min"),
-           bench_context_value(context, "seed"), bench_context_value(context, "topology"));
+    bench_context_print(context);
     if (bench_results_count(results) == 0) return;
     print_one_thread(results, bench_results_get(results, 0).round_count);
     print_two_threads(results);

@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "bench/context.h"
 #include "bench/device.h"
-#include "bench/pin.h"
 #include "bench/replay_configs.h"
 #include "bench/replay_outcome.h"
 #include "bench/result_folder.h"
@@ -431,17 +430,13 @@ static enum base_status prepare(struct job *job) {
         status = bench_result_folder_make(program.name, job->common.out, file_names, &job->folder);
         if (status != BASE_OK) return status;
     }
-    int cpu = -1;
-    if (bench_pin_thread(0, &cpu) != BASE_OK)
-        fprintf(stderr, "replay: %s\n", base_status_message());
-    struct bench_context_options context = {.seed = job->common.seed, .pinned_cpu = cpu};
+    const char *capacity = NULL;
 #ifdef TIDEMARK_SIMULATOR
     if (job->common.capacity == 0)
-        context.capacity = job->device_bytes != 0 ? "as recorded, else the device's"
-                                                  : "as recorded, else unlimited";
+        capacity = job->device_bytes != 0 ? "as recorded, else the device's"
+                                          : "as recorded, else unlimited";
 #endif
-    bench_context_collect(&context, &job->context);
-    bench_context_apply(&job->context);
+    bench_context_begin("replay", job->common.seed, capacity, &job->context);
     return BASE_OK;
 }
 

@@ -7,7 +7,6 @@
 #include "bench/companion.h"
 #include "bench/context.h"
 #include "bench/ideal_list.h"
-#include "bench/pin.h"
 #include "bench/replay_run.h"
 #include "bench/result_folder.h"
 #include "bench/shim.h"
@@ -184,16 +183,12 @@ static enum base_status run(const struct base_common *common) {
     if (common->out != NULL)
         status = bench_result_folder_make(program.name, common->out, file_names, &folder);
     if (status != BASE_OK) return status;
-    int cpu = -1;
-    if (bench_pin_thread(0, &cpu) != BASE_OK)
-        fprintf(stderr, "replay_speed: %s\n", base_status_message());
-    struct bench_context context;
-    struct bench_context_options options = {.seed = common->seed, .pinned_cpu = cpu};
+    const char *capacity = NULL;
 #ifdef TIDEMARK_SIMULATOR
-    options.capacity = "as recorded, else unlimited";
+    capacity = "as recorded, else unlimited";
 #endif
-    bench_context_collect(&options, &context);
-    bench_context_apply(&context);
+    struct bench_context context;
+    bench_context_begin(program.name, common->seed, capacity, &context);
     struct bench_results *results = NULL;
     bench_companion_begin();
     for (int i = 0; i < common->argument_count && status == BASE_OK; i++)

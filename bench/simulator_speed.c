@@ -14,7 +14,6 @@
 #include "base/progress.h"
 #include "bench/companion.h"
 #include "bench/context.h"
-#include "bench/pin.h"
 #include "bench/result_folder.h"
 #include "bench/rounds.h"
 #include "bench/simulator_speed.h"
@@ -237,13 +236,8 @@ static enum base_status run(const struct base_common *common) {
     if (common->out != NULL)
         status = bench_result_folder_make(program.name, common->out, file_names, &folder);
     if (status != BASE_OK) return status;
-    int cpu = -1;
-    if (bench_pin_thread(0, &cpu) != BASE_OK)
-        fprintf(stderr, "simulator: %s\n", base_status_message());
     struct bench_context context;
-    bench_context_collect(&(struct bench_context_options){.seed = common->seed, .pinned_cpu = cpu},
-                          &context);
-    bench_context_apply(&context);
+    bench_context_begin(program.name, common->seed, NULL, &context);
     speed_seed = common->seed;
     cases_make();
     struct bench_results *results = NULL;
