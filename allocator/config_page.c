@@ -17,6 +17,8 @@ static const char introduction[] =
     "takes it when it is made (`cca_options.config`) and later (`cca_set_config`); `cca_settings` "
     "tells what is in force,\n"
     "`cca_settings_read` what a string would come to.\n"
+    "`PYTORCH_NO_CUDA_MEMORY_CACHING=1` beside it switches the cache off "
+    "(`cca_options_from_environment`).\n"
     "\n"
     "```\n"
     "max_split_size_mb:128,roundup_power2_divisions:[256:1,512:2,>:8]\n"

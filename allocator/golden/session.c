@@ -201,15 +201,14 @@ static enum base_status listen(struct golden_session *session) {
     struct allocator *const allocator = session->allocator;
     subject->observe_warnings(
         allocator, &(struct cca_warning_observer){.warning = on_warning, .context = session});
-    if (subject->observe_rejections != NULL)
-        subject->observe_rejections(allocator, on_rejection, session);
+    subject->observe_rejections(allocator, on_rejection, session);
     enum base_status status = allocator_set_observer(
         allocator, &(struct allocator_observer){.event = on_event, .context = session});
     if (status == BASE_OK)
         status = subject->observe_out_of_memory(
             allocator,
             &(struct cca_out_of_memory_observer){.event = on_out_of_memory, .context = session});
-    if (status == BASE_OK && subject->add_free_memory_callback != NULL)
+    if (status == BASE_OK)
         status = subject->add_free_memory_callback(allocator, free_on_miss, session);
     return status;
 }

@@ -240,8 +240,6 @@ static enum base_status perform_alloc_at(struct golden_request *request) {
     if (status == BASE_OK) status = word_id(request, 1, &held);
     if (status != BASE_OK) return status;
     if (held->held) return malformed(request, "this id is in use, free it first");
-    if (session->subject->malloc_at == NULL)
-        return base_status_set(BASE_UNSUPPORTED, "needs allocation at a wanted address");
 
     void *pointer = NULL;
     session->block_size = 0;
@@ -258,8 +256,6 @@ static enum base_status perform_alloc_at(struct golden_request *request) {
 
 static enum base_status perform_on_miss(struct golden_request *request) {
     struct golden_session *session = request->session;
-    if (session->subject->add_free_memory_callback == NULL)
-        return base_status_set(BASE_UNSUPPORTED, "needs free-memory callbacks");
     size_t count = 0;
     for (size_t word = 1; word < request->word_count; word++) {
         struct golden_held *held;
@@ -351,8 +347,6 @@ static enum base_status perform_fault(struct golden_request *request) {
 
 static enum base_status perform_nvml(struct golden_request *request) {
     const struct golden_subject *subject = request->session->subject;
-    if (subject->list_processes == NULL)
-        return base_status_set(BASE_UNSUPPORTED, "needs the list of processes");
     uint64_t on;
     const enum base_status status = word_number(request, 1, "switch", 1, &on);
     if (status != BASE_OK) return status;

@@ -70,9 +70,8 @@ struct golden_subject {
                                    size_t *segment);
     enum base_status (*observe_out_of_memory)(struct allocator *allocator,
                                               const struct cca_out_of_memory_observer *observer);
-    // What a subject does not have yet is NULL, here and in the next three. REJECTED is told of
-    // each segment that was refused before the device was asked: bytes wanted, reserved, and of the
-    // device.
+    // REJECTED is told of each segment that was refused before the device was asked: bytes wanted,
+    // reserved, and of the device.
     void (*observe_rejections)(struct allocator *allocator,
                                void (*rejected)(void *context, size_t size, size_t reserved,
                                                 size_t total),
