@@ -3,6 +3,7 @@
 // program.
 #include "allocator/device.h"
 
+#include "allocator/driver.h"
 #include "allocator/expandable.h"
 #include "allocator/pool.h"
 
@@ -299,7 +300,7 @@ static void device_free(struct cca__device *device) {
         stream_deinit(device->by_handle[index]);
     free(device->by_handle);
     free(device->spare_events);
-    free(device->driver);
+    cca__driver_destroy(device->driver);
     cca__lock_deinit(&device->growth_lock);
     cca__lock_deinit(&device->tally_lock);
     cca__lock_deinit(&device->events_lock);
@@ -382,6 +383,7 @@ void cca__device_destroy(struct cca__device *device) {
     }
     for (size_t index = 0; index < device->spare_event_count; ++index)
         (void)cudaEventDestroy(device->spare_events[index]);
+    cca__driver_drop_kept(device);
     if (is_current) cca__device_scope_end(&scope);
     (void)cudaGetLastError();
     device_free(device);

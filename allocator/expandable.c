@@ -2,14 +2,10 @@
 #include "allocator/expandable.h"
 
 #include "allocator/device.h"
+#include "allocator/driver.h"
 #include "allocator/warning.h"
 
-#include <cuda.h>
 #include <stdlib.h>
-#include <string.h>
-
-// The version of the driver's interface that the calls below are those of.
-#define DRIVER_VERSION 12000
 
 struct page {
     CUmemGenericAllocationHandle handle;
@@ -23,94 +19,6 @@ struct cca__expandable {
     struct page *pages; // by place; none is mapped from page_count on
     size_t page_count, page_capacity;
 };
-
-//------------------------------------------------------------------------------------------------
-// The driver's calls.
-
-struct driver {
-    CUresult (*get_error_name)(CUresult error, const char **text);
-    CUresult (*get_attribute)(int *value, CUdevice_attribute attribute, CUdevice device);
-    CUresult (*address_reserve)(CUdeviceptr *pointer, size_t size, size_t alignment,
-                                CUdeviceptr hint, unsigned long long flags);
-    CUresult (*address_free)(CUdeviceptr pointer, size_t size);
-    CUresult (*create)(CUmemGenericAllocationHandle *handle, size_t size,
-                       const CUmemAllocationProp *properties, unsigned long long flags);
-    CUresult (*release)(CUmemGenericAllocationHandle handle);
-    CUresult (*map)(CUdeviceptr pointer, size_t size, size_t offset,
-                    CUmemGenericAllocationHandle handle, unsigned long long flags);
-    CUresult (*unmap)(CUdeviceptr pointer, size_t size);
-    CUresult (*set_access)(CUdeviceptr pointer, size_t size, const CUmemAccessDesc *descriptors,
-                           size_t count);
-};
-
-struct cca__driver {
-    struct driver calls;
-    bool maps_for_rdma;
-};
-
-static enum base_status find_calls(struct driver *calls) {
-    const struct {
-        const char *name;
-        void *place;
-    } wanted[] = {
-        {"cuGetErrorName", &calls->get_error_name},
-        {"cuDeviceGetAttribute", &calls->get_attribute},
-        {"cuMemAddressReserve", &calls->address_reserve},
-        {"cuMemAddressFree", &calls->address_free},
-        {"cuMemCreate", &calls->create},
-        {"cuMemRelease", &calls->release},
-        {"cuMemMap", &calls->map},
-        {"cuMemUnmap", &calls->unmap},
-        {"cuMemSetAccess", &calls->set_access},
-    };
-    for (size_t index = 0; index < sizeof wanted / sizeof wanted[0]; ++index) {
-        void *function = NULL;
-        enum cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
-        const cudaError_t error = cudaGetDriverEntryPointByVersion(
-            wanted[index].name, &function, DRIVER_VERSION, cudaEnableDefault, &result);
-        if (error != cudaSuccess)
-            return cca__cuda_failed(error, "cudaGetDriverEntryPointByVersion of %s",
-                                    wanted[index].name);
-        if (result != cudaDriverEntryPointSuccess || function == NULL)
-            return base_status_set(BASE_UNSUPPORTED,
-                                   "expandable_segments: the driver has no %s; set "
-                                   "expandable_segments:False",
-                                   wanted[index].name);
-        // A pointer to data becomes one to a function, as dlsym's do.
-        memcpy(wanted[index].place, &function, sizeof function);
-    }
-    return BASE_OK;
-}
-
-static enum base_status find_driver(struct cca__device *device) {
-    if (device->driver != NULL) return BASE_OK;
-    struct cca__driver *const driver = malloc(sizeof *driver);
-    if (driver == NULL)
-        return base_status_set(BASE_HOST_MEMORY, "out of host memory for the driver's calls");
-    const enum base_status status = find_calls(&driver->calls);
-    if (status != BASE_OK) {
-        free(driver);
-        return status;
-    }
-    int supported = 0;
-    driver->maps_for_rdma =
-        driver->calls.get_attribute(&supported,
-                                    CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
-                                    device->ordinal) == CUDA_SUCCESS &&
-        supported != 0;
-    device->driver = driver;
-    return BASE_OK;
-}
-
-static enum base_status driver_failed(const struct driver *calls, CUresult error, const char *call,
-                                      const struct cca__device *device, uint64_t address,
-                                      size_t size) {
-    const char *name = NULL;
-    if (calls->get_error_name(error, &name) != CUDA_SUCCESS || name == NULL) name = "unknown error";
-    return base_status_set(BASE_CUDA,
-                           "CUDA driver error: %s from %s of %zu bytes at %#llx on device %d", name,
-                           call, size, (unsigned long long)address, device->ordinal);
-}
 
 // Driver calls need the thread to have a context, which cudaSetDevice gives it.
 static enum base_status enter(struct cca__device *device, struct cca__device_scope *scope) {
@@ -150,7 +58,7 @@ bool cca__expandable_is_mapped(const struct cca__expandable *segment, uint64_t a
 
 static enum base_status reserve_addresses(struct cca__device *device,
                                           struct cca__expandable *segment) {
-    const struct driver *const calls = &device->driver->calls;
+    const struct cca__driver_calls *const calls = &device->driver->calls;
     CUdeviceptr address = 0;
     const CUresult error = calls->address_reserve(&address, segment->reserved_bytes, 0, 0, 0);
     if (error == CUDA_ERROR_OUT_OF_MEMORY)
@@ -161,8 +69,8 @@ static enum base_status reserve_addresses(struct cca__device *device,
                                "expandable_segments_reserve_by_class",
                                segment->reserved_bytes, device->ordinal);
     if (error != CUDA_SUCCESS)
-        return driver_failed(calls, error, "cuMemAddressReserve", device, 0,
-                             segment->reserved_bytes);
+        return cca__driver_failed(calls, error, "cuMemAddressReserve", device, 0,
+                                  segment->reserved_bytes);
     segment->address = address;
     return BASE_OK;
 }
@@ -178,7 +86,7 @@ enum base_status cca__expandable_reserve(struct cca__device *device, size_t byte
     struct cca__device_scope scope;
     enum base_status status = enter(device, &scope);
     if (status == BASE_OK) {
-        status = find_driver(device);
+        status = cca__driver_find(device);
         if (status == BASE_OK) status = reserve_addresses(device, made);
         cca__device_scope_end(&scope);
     }
@@ -199,29 +107,38 @@ enum base_status cca__expandable_free(struct cca__device *device, struct cca__ex
     struct cca__device_scope scope;
     enum base_status status = enter(device, &scope);
     if (status != BASE_OK) return status;
-    const struct driver *const calls = &device->driver->calls;
+    const struct cca__driver_calls *const calls = &device->driver->calls;
     const CUresult error = calls->address_free(segment->address, segment->reserved_bytes);
     if (error != CUDA_SUCCESS)
-        status = driver_failed(calls, error, "cuMemAddressFree", device, segment->address,
-                               segment->reserved_bytes);
+        status = cca__driver_failed(calls, error, "cuMemAddressFree", device, segment->address,
+                                    segment->reserved_bytes);
     cca__device_scope_end(&scope);
     if (status == BASE_OK) segment_deinit(segment);
     return status;
 }
 
+static void give_back(struct cca__device *device, const struct cca__expandable *segment,
+                      size_t page, bool is_mapped, bool has_handle) {
+    cca__driver_give_back(device, (struct cca__driver_kept){
+                                      .handle = segment->pages[page].handle,
+                                      .has_handle = has_handle,
+                                      .address = is_mapped ? address_of(segment, page) : 0,
+                                      .size = segment->page_bytes,
+                                  });
+}
+
 void cca__expandable_destroy(struct cca__device *device, struct cca__expandable *segment) {
+    const struct cca__driver_calls *const calls = &device->driver->calls;
     struct cca__device_scope scope;
-    if (enter(device, &scope) == BASE_OK) {
-        const struct driver *const calls = &device->driver->calls;
-        for (size_t page = 0; page < segment->page_count; ++page) {
-            if (!segment->pages[page].mapped) continue;
-            (void)calls->unmap(address_of(segment, page), segment->page_bytes);
-            if (segment->pages[page].has_handle)
-                (void)calls->release(segment->pages[page].handle);
-        }
-        (void)calls->address_free(segment->address, segment->reserved_bytes);
-        cca__device_scope_end(&scope);
+    // What a call refuses is lost in the end, so none is spared for the failure of one before it.
+    const bool has_entered = enter(device, &scope) == BASE_OK;
+    for (size_t page = 0; page < segment->page_count; ++page) {
+        if (!segment->pages[page].mapped) continue;
+        give_back(device, segment, page, true, segment->pages[page].has_handle);
     }
+    cca__driver_drop_kept(device);
+    (void)calls->address_free(segment->address, segment->reserved_bytes);
+    if (has_entered) cca__device_scope_end(&scope);
     segment_deinit(segment);
 }
 
@@ -252,7 +169,8 @@ static void warn_of_no_memory(struct cca__device *device, size_t page_bytes) {
               device->ordinal, page_bytes, free_bytes, total_bytes);
 }
 
-static enum base_status create_pages(struct cca__device *device, const struct driver *calls,
+static enum base_status create_pages(struct cca__device *device,
+                                     const struct cca__driver_calls *calls,
                                      struct cca__expandable *segment, size_t first, size_t count,
                                      size_t *created) {
     const CUmemAllocationProp properties = {
@@ -265,37 +183,38 @@ static enum base_status create_pages(struct cca__device *device, const struct dr
                                              segment->page_bytes, &properties, 0);
         if (error == CUDA_SUCCESS) continue;
         if (error != CUDA_ERROR_OUT_OF_MEMORY)
-            return driver_failed(calls, error, "cuMemCreate", device,
-                                 address_of(segment, first + *created), segment->page_bytes);
+            return cca__driver_failed(calls, error, "cuMemCreate", device,
+                                      address_of(segment, first + *created), segment->page_bytes);
         warn_of_no_memory(device, segment->page_bytes);
         return BASE_OUT_OF_MEMORY;
     }
     return BASE_OK;
 }
 
-static enum base_status map_pages(struct cca__device *device, const struct driver *calls,
+static enum base_status map_pages(struct cca__device *device, const struct cca__driver_calls *calls,
                                   struct cca__expandable *segment, size_t first, size_t count,
                                   size_t *mapped) {
     for (*mapped = 0; *mapped < count; ++*mapped) {
         const uint64_t address = address_of(segment, first + *mapped);
-        const CUresult error = calls->map(address, segment->page_bytes, 0,
-                                          segment->pages[first + *mapped].handle, 0);
+        const CUresult error =
+            calls->map(address, segment->page_bytes, 0, segment->pages[first + *mapped].handle, 0);
         if (error != CUDA_SUCCESS)
-            return driver_failed(calls, error, "cuMemMap", device, address, segment->page_bytes);
+            return cca__driver_failed(calls, error, "cuMemMap", device, address,
+                                      segment->page_bytes);
     }
     return BASE_OK;
 }
 
-static enum base_status let(struct cca__device *device, const struct driver *calls,
+static enum base_status let(struct cca__device *device, const struct cca__driver_calls *calls,
                             uint64_t address, size_t size, int who) {
     const CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = who},
                                     .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     const CUresult error = calls->set_access(address, size, &access, 1);
     if (error == CUDA_SUCCESS) return BASE_OK;
-    return driver_failed(calls, error, "cuMemSetAccess", device, address, size);
+    return cca__driver_failed(calls, error, "cuMemSetAccess", device, address, size);
 }
 
-static enum base_status let_all(struct cca__device *device, const struct driver *calls,
+static enum base_status let_all(struct cca__device *device, const struct cca__driver_calls *calls,
                                 uint64_t address, size_t size) {
     enum base_status status = let(device, calls, address, size, device->ordinal);
     for (int peer = 0; peer < CCA__DEVICES_MAX && status == BASE_OK; ++peer)
@@ -304,24 +223,21 @@ static enum base_status let_all(struct cca__device *device, const struct driver 
 }
 
 // Makes COUNT pages from FIRST on appear, or none.
-static enum base_status add_pages(struct cca__device *device, const struct driver *calls,
+static enum base_status add_pages(struct cca__device *device, const struct cca__driver_calls *calls,
                                   struct cca__expandable *segment, size_t first, size_t count) {
     size_t created = 0, mapped = 0;
     enum base_status status = create_pages(device, calls, segment, first, count, &created);
     if (status == BASE_OK) status = map_pages(device, calls, segment, first, count, &mapped);
     if (status == BASE_OK)
-        status =
-            let_all(device, calls, address_of(segment, first), count * segment->page_bytes);
+        status = let_all(device, calls, address_of(segment, first), count * segment->page_bytes);
     if (status == BASE_OK) {
         for (size_t page = first; page < first + count; ++page)
             segment->pages[page].mapped = segment->pages[page].has_handle = true;
         return BASE_OK;
     }
     // What led here is reported, not what fails on the way back.
-    for (size_t page = first; page < first + mapped; ++page)
-        (void)calls->unmap(address_of(segment, page), segment->page_bytes);
     for (size_t page = first; page < first + created; ++page)
-        (void)calls->release(segment->pages[page].handle);
+        give_back(device, segment, page, page < first + mapped, true);
     return status;
 }
 
@@ -335,6 +251,7 @@ enum base_status cca__expandable_map(struct cca__device *device, struct cca__exp
     struct cca__device_scope scope;
     status = enter(device, &scope);
     if (status != BASE_OK) return status;
+    cca__driver_drop_kept(device);
     status = add_pages(device, &device->driver->calls, segment, first, count);
     cca__device_scope_end(&scope);
     if (status != BASE_OK) return status;
@@ -351,7 +268,8 @@ static void trim(struct cca__expandable *segment) {
         --segment->page_count;
 }
 
-static enum base_status remove_page(struct cca__device *device, const struct driver *calls,
+static enum base_status remove_page(struct cca__device *device,
+                                    const struct cca__driver_calls *calls,
                                     struct cca__expandable *segment, size_t page) {
     const uint64_t address = address_of(segment, page);
     struct page *const place = &segment->pages[page];
@@ -360,20 +278,20 @@ static enum base_status remove_page(struct cca__device *device, const struct dri
     if (place->has_handle) {
         const CUresult error = calls->release(place->handle);
         if (error != CUDA_SUCCESS)
-            return driver_failed(calls, error, "cuMemRelease", device, address,
-                                 segment->page_bytes);
+            return cca__driver_failed(calls, error, "cuMemRelease", device, address,
+                                      segment->page_bytes);
         place->has_handle = false;
     }
     const CUresult error = calls->unmap(address, segment->page_bytes);
     if (error != CUDA_SUCCESS)
-        return driver_failed(calls, error, "cuMemUnmap", device, address, segment->page_bytes);
+        return cca__driver_failed(calls, error, "cuMemUnmap", device, address, segment->page_bytes);
     place->mapped = false;
     return BASE_OK;
 }
 
-// Work that uses the pages may still be under way: a free says only what comes after it. Of a stream
-// that was destroyed meanwhile the work goes on to its end, and only the whole device can be waited
-// for.
+// Work that uses the pages may still be under way: a free says only what comes after it. Of a
+// stream that was destroyed meanwhile the work goes on to its end, and only the whole device can be
+// waited for.
 static enum base_status wait_for_users(struct cca__device *device, cudaStream_t stream,
                                        size_t size) {
     const char *call = "cudaStreamSynchronize";
@@ -416,7 +334,8 @@ enum base_status cca__expandable_add_peer(struct cca__device *device,
     // Each run of mapped pages at once.
     for (size_t page = 0, end; page < segment->page_count && status == BASE_OK; page = end + 1) {
         end = page;
-        while (end < segment->page_count && segment->pages[end].mapped) ++end;
+        while (end < segment->page_count && segment->pages[end].mapped)
+            ++end;
         if (end > page)
             status = let(device, &device->driver->calls, address_of(segment, page),
                          (end - page) * segment->page_bytes, peer);

@@ -8,8 +8,7 @@
 // physical handle of its own, so that a hole can be unmapped anywhere. What fails half way is
 // undone: a call either maps everything it was asked for or nothing.
 //
-// The calls are found by name through the runtime, so that nothing needs to be linked with the
-// driver. All functions need the device's growth_lock, and no stream's: they wait for the driver.
+// All functions need the device's growth_lock, and no stream's: they wait for the driver.
 #ifndef TIDEMARK_ALLOCATOR_EXPANDABLE_H
 #define TIDEMARK_ALLOCATOR_EXPANDABLE_H
 

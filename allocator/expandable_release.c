@@ -1,4 +1,5 @@
 // Releasing: the whole pages inside free blocks go back to the device. See expandable_blocks.h.
+#include "allocator/driver.h"
 #include "allocator/expandable_internal.h"
 #include "allocator/pool.h"
 #include "allocator/segment.h"
@@ -152,6 +153,7 @@ static enum base_status release_block(struct cca__pool *pool, uint32_t number) {
 
 enum base_status cca__expandable_release_pool(struct cca__pool *pool) {
     struct cca *const cca = pool->device->owner;
+    cca__driver_drop_kept(pool->device);
     cca__lock_take(&pool->stream->lock);
     uint32_t number = claim_chain_locked(cca, pool);
     cca__lock_release(&pool->stream->lock);

@@ -67,7 +67,10 @@ static void statistics_add_up(const struct walk *walk, const struct allocator_sn
     BASE_CHECK_EQ(stats.allocated_bytes[ALLOCATOR_STAT_ALL].current, allocated);
     BASE_CHECK_EQ(stats.allocation[ALLOCATOR_STAT_ALL].current, blocks);
     // Segments and pages are whole pages of the simulated device.
-    BASE_CHECK_EQ(sim_used_bytes(device), total);
+    if (walk->call == TESTING_cuMemRelease || walk->call == TESTING_ANY_CUDA)
+        BASE_CHECK_GE(sim_used_bytes(device), (uint64_t)total);
+    else
+        BASE_CHECK_EQ(sim_used_bytes(device), (uint64_t)total);
 }
 
 // Asks with the fault away, and puts it back.
@@ -84,8 +87,12 @@ static void everything_is_in_order(const struct walk *walk) {
     for (int device = 0; device < walk->device_count; ++device)
         statistics_add_up(walk, &snapshot, device);
     allocator_snapshot_deinit(&snapshot);
+    // A page that cannot be unmapped lives on without its handle, a handle that cannot be released
+    // without a page; until the driver is asked again.
     const struct testing_balance balance = testing_calls_balance();
-    BASE_CHECK_EQ(balance.mappings, balance.handles);
+    if (walk->call != TESTING_cuMemUnmap && walk->call != TESTING_cuMemRelease &&
+        walk->call != TESTING_ANY_CUDA)
+        BASE_CHECK_EQ(balance.mappings, balance.handles);
     int current;
     BASE_CHECK_EQ(cudaGetDevice(&current), cudaSuccess);
     if (walk->call != TESTING_cudaSetDevice && walk->call != TESTING_ANY_CUDA)
@@ -510,7 +517,7 @@ static void nothing_is_left(const struct walk *walk) {
 }
 
 // The fault is over: everything can be given back.
-static void end(struct walk *walk) {
+static void end(struct walk *walk, const struct scenario *scenario) {
     for (int stream = 1; stream < STREAMS_MAX; ++stream)
         sim_stream_hold(walk->streams[stream], false);
     for (int slot = 0; slot < BLOCKS_MAX; ++slot) {
@@ -526,6 +533,11 @@ static void end(struct walk *walk) {
     everything_is_in_order(walk);
     for (int device = 0; device < walk->device_count; ++device)
         BASE_CHECK_EQ(sim_used_bytes(device), 0);
+    BASE_CHECK_EQ(cca_set_config(walk->allocator, "expandable_segments:False"), BASE_OK);
+    // Nothing counts any more against what the device has or the fraction allows.
+    const double part = scenario->fraction != 0 ? scenario->fraction : 1.0;
+    const size_t all = (size_t)(part * (double)scenario->capacity_mib) / 20 * 20 * mib;
+    testing_free(walk->allocator, testing_malloc(walk->allocator, all, walk->streams[0]));
     allocator_destroy(walk->allocator);
     nothing_is_left(walk);
 }
@@ -543,26 +555,90 @@ static bool run(const struct scenario *scenario, enum testing_call call, uint64_
     scenario->body(&walk);
     const bool was_met = testing_calls_failed() > 0;
     testing_calls_fail(call, 0, false, 0);
-    end(&walk);
+    end(&walk, scenario);
     return was_met;
+}
+
+// The allocator's end with blocks in every state: what is refused is lost, everything else goes.
+static bool run_end(const struct scenario *scenario, enum testing_call call, uint64_t n,
+                    bool for_ever, int error) {
+    struct walk walk = {.call = call, .for_ever = for_ever};
+    snprintf(run_context, sizeof run_context, "end of %s: %s, call %llu fails %s with %d",
+             scenario->name, testing_call_name(call), (unsigned long long)n,
+             for_ever ? "for ever" : "once", error);
+    step_context("");
+    begin(&walk, scenario);
+    testing_calls_fail(call, 0, false, 0);
+    create(&walk, scenario);
+    scenario->body(&walk);
+    const struct testing_balance before = testing_calls_balance();
+    testing_calls_fail(call, n, for_ever, error);
+    testing_calls_watch(true);
+    allocator_destroy(walk.allocator);
+    testing_calls_watch(false);
+    const int64_t failed = (int64_t)testing_calls_failed();
+    const struct testing_balance left = testing_calls_balance();
+    BASE_CHECK_LE(left.memory, call == TESTING_cudaFree ? failed : 0);
+    BASE_CHECK_LE(left.events, call == TESTING_cudaEventDestroy ? failed : 0);
+    BASE_CHECK_LE(left.mappings, call == TESTING_cuMemUnmap ? failed : 0);
+    BASE_CHECK_LE(left.handles, call == TESTING_cuMemRelease && for_ever ? before.handles : 0);
+    // Addresses with a page on them are not taken back.
+    BASE_CHECK_LE(left.ranges,
+                  call == TESTING_cuMemAddressFree || call == TESTING_cuMemUnmap ? failed : 0);
+    testing_calls_fail(call, 0, false, 0);
+    BASE_CHECK_EQ(cudaSetDevice(0), cudaSuccess);
+    return failed > 0;
 }
 
 static uint64_t runs;
 static void walk_calls(const struct scenario *scenario, enum testing_call call, int error) {
-    for (int for_ever = 0; for_ever < 2; ++for_ever)
+    // That one call of any kind fails once says nothing new.
+    for (int for_ever = call == TESTING_ANY_CUDA; for_ever < 2; ++for_ever)
         for (uint64_t n = 1; run(scenario, call, n, for_ever != 0, error); ++n)
             ++runs;
 }
 
+static void walk_end(const struct scenario *scenario, enum testing_call call) {
+    for (int for_ever = 0; for_ever < 2; ++for_ever)
+        for (uint64_t n = 1; run_end(scenario, call, n, for_ever != 0, cudaErrorUnknown); ++n)
+            ++runs;
+}
+
+// CUDA_ERROR_UNKNOWN, the driver's, has the same number.
 static void walk_scenario(const struct scenario *scenario) {
+    uint64_t before[TESTING_CALL_COUNT];
     for (int call = 0; call < TESTING_CALL_COUNT; ++call)
-        walk_calls(scenario, (enum testing_call)call,
-                   call < TESTING_cuDeviceGetAttribute ? (int)cudaErrorUnknown
-                                                       : (int)CUDA_ERROR_UNKNOWN);
+        before[call] = testing_calls_count((enum testing_call)call);
+    (void)run_end(scenario, TESTING_HOST_MEMORY, 0, false, 0); // to see what it calls
+    for (int call = 0; call < TESTING_CALL_COUNT; ++call) {
+        if (testing_calls_count((enum testing_call)call) == before[call]) continue;
+        walk_calls(scenario, (enum testing_call)call, cudaErrorUnknown);
+        walk_end(scenario, (enum testing_call)call);
+    }
+    walk_calls(scenario, TESTING_ANY_CUDA, cudaErrorUnknown);
     walk_calls(scenario, TESTING_cudaMalloc, cudaErrorMemoryAllocation);
     walk_calls(scenario, TESTING_cuMemCreate, CUDA_ERROR_OUT_OF_MEMORY);
     walk_calls(scenario, TESTING_cuMemMap, CUDA_ERROR_OUT_OF_MEMORY);
     walk_calls(scenario, TESTING_cuMemAddressReserve, CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+// A device that cannot even say how much is free must not hide that it is full.
+static void out_of_memory_is_told_though_nothing_else_is(const char *config) {
+    struct allocator *const allocator = testing_create(config, 64 * mib);
+    void *const block = testing_malloc(allocator, 20 * mib, NULL), *none = NULL;
+    cca_set_warning_observer(allocator, &(struct cca_warning_observer){.warning = ignore_warning});
+    testing_calls_fail(TESTING_cudaMemGetInfo, 1, true, cudaErrorUnknown);
+    testing_calls_watch(true);
+    BASE_CHECK_EQ(allocator_malloc(allocator, 0, 60 * mib, NULL, &none), BASE_OUT_OF_MEMORY);
+    testing_calls_watch(false);
+    BASE_CHECK_GT(testing_calls_failed(), 0);
+    BASE_CHECK(testing_message_has("Tried to allocate 60.00 MiB. GPU 0 has a total capacity of "
+                                   "64.00 MiB of which 0 bytes is free"));
+    BASE_CHECK_EQ(testing_stats(allocator).num_ooms, 1);
+    testing_calls_fail(TESTING_cudaMemGetInfo, 0, false, 0);
+    testing_free(allocator, block);
+    cca_check(allocator);
+    allocator_destroy(allocator);
 }
 
 int main(int argc, char **argv) {
@@ -570,6 +646,8 @@ int main(int argc, char **argv) {
         if (argc < 2 || strcmp(argv[1], scenarios[index].name) == 0)
             walk_scenario(&scenarios[index]);
     base_check_context(NULL);
+    out_of_memory_is_told_though_nothing_else_is("");
+    out_of_memory_is_told_though_nothing_else_is("expandable_segments:True");
     printf("%llu runs with a fault\n", (unsigned long long)runs);
     return 0;
 }
