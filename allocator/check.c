@@ -13,10 +13,28 @@ struct tally {
     size_t free_blocks, unmapped_blocks, segments;
     int64_t mapped_bytes;
     uint32_t blocks;
+    struct slabs *slabs;
 };
 
+// What is taken of the allocator's arenas by all devices together.
+struct slabs {
+    uint32_t block_chunks, segments, uses, directories, leaves, streams;
+};
+
+// ADDRESS: of a small segment, or of a page of an expandable one.
+static void add_directory(const struct cca *cca, uint64_t address, struct slabs *slabs) {
+    const uint32_t directory = cca__page_table_directory(&cca->page_table, address);
+    if (directory == 0) return;
+    ++slabs->directories;
+    const _Atomic uint32_t *const leaves =
+        cca__arena_slots(&cca->page_table.directories, directory);
+    for (uint32_t place = 0; place < CCA__SMALL_SLOTS; ++place)
+        slabs->leaves += atomic_load_explicit(&leaves[place], memory_order_relaxed) != 0;
+}
+
 // A block of an expandable segment has memory everywhere, or nowhere and then whole pages.
-static void check_pages(const struct cca *cca, const struct cca__block *block) {
+static void check_pages(const struct cca *cca, const struct cca__pool *pool,
+                        const struct cca__block *block, struct slabs *slabs) {
     const struct cca__expandable *const memory = cca->segments[block->segment].expandable;
     const uint64_t base = cca__expandable_address(memory), end = block->address + block->size;
     const size_t page = cca__expandable_page_bytes(memory);
@@ -27,6 +45,8 @@ static void check_pages(const struct cca *cca, const struct cca__block *block) {
     }
     for (uint64_t at = block->address; at < end; at += page - (at - base) % page) {
         BASE_CHECK_EQ(cca__expandable_is_mapped(memory, at), is_mapped);
+        // A page that two blocks share counts with the first one.
+        if (is_mapped && pool->is_small && (at - base) % page == 0) add_directory(cca, at, slabs);
         if (!is_mapped && at - block->address > 64 * (uint64_t)page) break; // a range may be vast
     }
 }
@@ -42,7 +62,9 @@ static void check_block(struct cca *cca, const struct cca__pool *pool, uint32_t 
     const bool is_expandable = cca->segments[segment_number].expandable != NULL;
     BASE_CHECK_EQ(cca__block_is_expandable(block), is_expandable);
     ++tally->blocks;
-    if (is_expandable) check_pages(cca, block);
+    if (is_expandable) check_pages(cca, pool, block, tally->slabs);
+    for (uint32_t use = block->uses; use != 0; use = cca__use_record_at(cca, use)->next)
+        ++tally->slabs->uses;
     if (block->state == CCA__BLOCK_UNMAPPED) {
         BASE_CHECK(is_expandable);
         BASE_CHECK_EQ(block->flags & CCA__BLOCK_IN_TABLE, 0);
@@ -90,7 +112,10 @@ static void check_segment(struct cca *cca, const struct cca__pool *pool, uint32_
         previous = number;
     }
     BASE_CHECK_EQ(address, segment->address + segment->size);
-    if (segment->expandable == NULL) ++tally->segments;
+    ++tally->slabs->segments;
+    if (segment->expandable != NULL) return;
+    ++tally->segments;
+    if (segment->directory != 0) add_directory(cca, segment->address, tally->slabs);
 }
 
 // The free index holds the pool's free blocks, in order, each findable.
@@ -219,7 +244,7 @@ static void check_stock(const struct cca *cca, const struct cca__block_cache *ca
     BASE_CHECK_EQ(blocks + unused, cache->chunk_count * CCA__BLOCK_CHUNK);
 }
 
-static void check_device(struct cca *cca, struct cca__device *device) {
+static void check_device(struct cca *cca, struct cca__device *device, struct slabs *slabs) {
     struct tally pools[2] = {{0}};
     uint64_t pending_events = 0;
     for (size_t index = 0; index < device->stream_count; ++index) {
@@ -229,13 +254,15 @@ static void check_device(struct cca *cca, struct cca__device *device) {
             BASE_CHECK_LT((uintptr_t)device->by_handle[index - 1]->handle,
                           (uintptr_t)stream->handle);
         for (int kind = 0; kind < 2; ++kind) {
-            struct tally tally = {0};
+            struct tally tally = {.slabs = slabs};
             check_pool(cca, &stream->pools[kind], &tally);
             blocks += tally.blocks;
             pools[kind].segments += tally.segments;
             pools[kind].mapped_bytes += tally.mapped_bytes;
         }
         check_stock(cca, &stream->unused_blocks, blocks);
+        slabs->block_chunks += stream->unused_blocks.chunk_count;
+        ++slabs->streams;
         check_slack(stream);
         pending_events += check_queue(cca, stream);
     }
@@ -255,18 +282,33 @@ static void check_device(struct cca *cca, struct cca__device *device) {
     BASE_CHECK_GE(device->reserved_bytes, (size_t)device->reserved[ALLOCATOR_STAT_ALL].current);
 }
 
+static void check_arena(struct cca__arena *arena, uint32_t live) {
+    cca__lock_take(&arena->lock);
+    BASE_CHECK_EQ(arena->live, live);
+    cca__lock_release(&arena->lock);
+}
+
+// All locks of all devices held: nothing of an arena is taken or given back without one of them.
+static void check_slabs(struct cca *cca, const struct slabs *slabs) {
+    check_arena(&cca->block_chunks, slabs->block_chunks);
+    check_arena(&cca->segment_records, slabs->segments);
+    check_arena(&cca->use_records, slabs->uses);
+    check_arena(&cca->streams, slabs->streams);
+    check_arena(&cca->page_table.directories, slabs->directories);
+    check_arena(&cca->page_table.leaves, slabs->leaves);
+}
+
 void cca_check(struct allocator *allocator) {
     struct cca *const cca = cca__of(allocator);
+    struct slabs slabs = {0};
+    cca__lock_take(&cca->settings_lock);
+    cca__devices_lock_all(cca);
     for (int ordinal = 0; ordinal < CCA__DEVICES_MAX; ++ordinal) {
         struct cca__device *const device =
             atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
-        if (device == NULL) continue;
-        cca__lock_take(&device->growth_lock);
-        cca__lock_take(&device->events_lock);
-        cca__streams_lock_all(device);
-        check_device(cca, device);
-        cca__streams_unlock_all(device);
-        cca__lock_release(&device->events_lock);
-        cca__lock_release(&device->growth_lock);
+        if (device != NULL) check_device(cca, device, &slabs);
     }
+    check_slabs(cca, &slabs);
+    cca__devices_unlock_all(cca);
+    cca__lock_release(&cca->settings_lock);
 }

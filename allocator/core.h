@@ -8,7 +8,8 @@
 //
 // Locks, in the order in which they are taken:
 //     1. settings_lock    cca: one change of settings, one new device or pool number at a time
-//     2. growth_lock      device: segments taken and returned, out of memory, snapshots
+//     2. growth_lock      device: segments taken and returned, out of memory, snapshots; several in
+//                         order of their devices, as those below
 //     3. events_lock      device: the queues of events, the pool of events
 //     4. stream.lock      both pools of one stream; several of one device in order of creation
 //     5. leaves           arenas, page table, tally_lock, reserve_lock, callbacks_lock: nothing is

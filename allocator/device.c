@@ -60,22 +60,27 @@ void cca__streams_unlock_all(struct cca__device *device) {
     }
 }
 
+// The next device that was made, ORDINAL or above; NULL: no more.
+static struct cca__device *next_device(struct cca *cca, int *ordinal) {
+    struct cca__device *device = NULL;
+    while (device == NULL && *ordinal < CCA__DEVICES_MAX)
+        device = atomic_load_explicit(&cca->devices[(*ordinal)++], memory_order_acquire);
+    return device;
+}
+
 void cca__devices_lock_all(struct cca *cca) {
-    for (int ordinal = 0; ordinal < CCA__DEVICES_MAX; ++ordinal) {
-        struct cca__device *const device =
-            atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
-        if (device == NULL) continue;
+    struct cca__device *device;
+    for (int ordinal = 0; (device = next_device(cca, &ordinal)) != NULL;)
         cca__lock_take(&device->growth_lock);
+    for (int ordinal = 0; (device = next_device(cca, &ordinal)) != NULL;)
         cca__lock_take(&device->events_lock);
+    for (int ordinal = 0; (device = next_device(cca, &ordinal)) != NULL;)
         cca__streams_lock_all(device);
-    }
 }
 
 void cca__devices_unlock_all(struct cca *cca) {
-    for (int ordinal = 0; ordinal < CCA__DEVICES_MAX; ++ordinal) {
-        struct cca__device *const device =
-            atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
-        if (device == NULL) continue;
+    struct cca__device *device;
+    for (int ordinal = 0; (device = next_device(cca, &ordinal)) != NULL;) {
         cca__streams_unlock_all(device);
         cca__lock_release(&device->events_lock);
         cca__lock_release(&device->growth_lock);

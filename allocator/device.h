@@ -77,7 +77,8 @@ void cca__device_set_fraction_locked(struct cca__device *device, double fraction
 void cca__device_update_settings_locked(struct cca__device *device);
 void cca__devices_update_settings_locked(struct cca *cca);
 
-// All locks of all devices but for the leaves. The settings lock is held: no device is made meanwhile.
+// All locks of all devices but for the leaves; first those that are held over driver calls, so that
+// no hit waits for one. The settings lock is held: no device is made meanwhile.
 void cca__devices_lock_all(struct cca *cca);
 void cca__devices_unlock_all(struct cca *cca);
 

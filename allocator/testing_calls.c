@@ -95,6 +95,12 @@ RUNTIME(cudaMemGetInfo, (size_t * unused, size_t *total), (unused, total), (void
 RUNTIME(cudaMalloc, (void **pointer, size_t size), (pointer, size), ++memory)
 RUNTIME(cudaFree, (void *pointer), (pointer), --memory)
 RUNTIME(cudaStreamSynchronize, (cudaStream_t stream), (stream), (void)0)
+RUNTIME(cudaGetDeviceProperties, (struct cudaDeviceProp * properties, int device),
+        (properties, device), (void)0)
+RUNTIME(cudaStreamIsCapturing, (cudaStream_t stream, enum cudaStreamCaptureStatus *status),
+        (stream, status), (void)0)
+RUNTIME(cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event, unsigned int flags),
+        (stream, event, flags), (void)0)
 RUNTIME(cudaDeviceSynchronize, (void), (), (void)0)
 RUNTIME(cudaEventCreateWithFlags, (cudaEvent_t * event, unsigned int flags), (event, flags),
         ++events)

@@ -15,29 +15,34 @@
 // X(NAME): every call that the allocator makes and that can fail; HOST_MEMORY stands for malloc,
 // calloc, realloc, strdup, mmap and mprotect.
 #define TESTING_RUNTIME_CALL_LIST(X)                                                               \
+    /* the simulator does not count these */                                                       \
     X(cudaGetDeviceCount)                                                                          \
     X(cudaGetDevice)                                                                               \
     X(cudaSetDevice)                                                                               \
+    X(cudaGetDeviceProperties)                                                                     \
+    X(cudaStreamIsCapturing)                                                                       \
+    X(cudaGetDriverEntryPointByVersion)                                                            \
+    /* from here on it does */                                                                     \
     X(cudaMemGetInfo)                                                                              \
     X(cudaMalloc)                                                                                  \
     X(cudaFree)                                                                                    \
+    X(cudaStreamWaitEvent)                                                                         \
     X(cudaStreamSynchronize)                                                                       \
     X(cudaDeviceSynchronize)                                                                       \
     X(cudaEventCreateWithFlags)                                                                    \
     X(cudaEventDestroy)                                                                            \
     X(cudaEventRecord)                                                                             \
     X(cudaEventQuery)                                                                              \
-    X(cudaEventSynchronize)                                                                        \
-    X(cudaGetDriverEntryPointByVersion)
+    X(cudaEventSynchronize)
 #define TESTING_DRIVER_CALL_LIST(X)                                                                \
-    X(cuDeviceGetAttribute)                                                                        \
     X(cuMemAddressReserve)                                                                         \
     X(cuMemAddressFree)                                                                            \
     X(cuMemCreate)                                                                                 \
     X(cuMemRelease)                                                                                \
     X(cuMemMap)                                                                                    \
     X(cuMemUnmap)                                                                                  \
-    X(cuMemSetAccess)
+    X(cuMemSetAccess)                                                                              \
+    X(cuDeviceGetAttribute)
 
 enum testing_call {
 #define TESTING_CALL_ENUMERATOR(name) TESTING_##name,

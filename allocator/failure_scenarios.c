@@ -1,0 +1,294 @@
+// The scenarios of the failure walk: what programs do, short, and each way at least once.
+#include "allocator/failure_walk.h"
+
+#include <stdlib.h>
+
+static const size_t mib = 1 << 20, kib = 1 << 10;
+
+static void grow_and_split(struct failure_walk *walk) {
+    static const size_t sizes[] = {512, 1 << 20, (1 << 20) + 1, 5 << 20, 30 << 20, 100000};
+    for (int round = 0; round < 2; ++round) {
+        for (int slot = 0; slot < 6; ++slot)
+            failure_take(walk, slot, sizes[slot], round);
+        for (int slot = 0; slot < 6; slot += 2)
+            failure_give(walk, slot);
+        for (int slot = 0; slot < 6; slot += 2)
+            failure_take(walk, slot, sizes[slot] / 2, round);
+        for (int slot = 5; slot >= 0; --slot)
+            failure_give(walk, slot);
+    }
+}
+
+// More blocks than the stock, the arenas' first step and the tables of streams hold.
+static void grow_metadata(struct failure_walk *walk) {
+    void *blocks[400] = {NULL};
+    for (int slot = 0; slot < 400; ++slot) {
+        failure_step_begin();
+        const enum base_status status = allocator_malloc(
+            walk->allocator, 0, (size_t)(slot + 1) * 600, walk->streams[0], &blocks[slot]);
+        testing_calls_watch(false);
+        if (status != BASE_OK) failure_is_told(walk, status);
+    }
+    cca_check(walk->allocator);
+    for (int slot = 0; slot < 400; ++slot)
+        BASE_CHECK_EQ(allocator_free(walk->allocator, blocks[slot]), BASE_OK);
+    failure_left_no_trace(walk);
+}
+
+static void meet_streams(struct failure_walk *walk) {
+    cudaStream_t streams[20];
+    void *blocks[20] = {NULL};
+    for (int index = 0; index < 20; ++index)
+        streams[index] = testing_stream();
+    for (int index = 0; index < 20; ++index) {
+        failure_step_begin();
+        const enum base_status status =
+            allocator_malloc(walk->allocator, 0, 4096, streams[index], &blocks[index]);
+        testing_calls_watch(false);
+        if (status != BASE_OK) failure_is_told(walk, status);
+    }
+    cca_check(walk->allocator);
+    for (int index = 0; index < 20; ++index)
+        BASE_CHECK_EQ(allocator_free(walk->allocator, blocks[index]), BASE_OK);
+    failure_left_no_trace(walk);
+}
+
+static void wait_for_streams(struct failure_walk *walk) {
+    for (int slot = 0; slot < 4; ++slot) {
+        failure_take(walk, slot, (size_t)(slot + 1) * 700 * kib, 0);
+        failure_mark(walk, slot, 1);
+        if (slot > 1) failure_mark(walk, slot, 2);
+    }
+    for (int stream = 1; stream < 3; ++stream)
+        sim_stream_hold(walk->streams[stream], true);
+    for (int slot = 0; slot < 4; ++slot)
+        failure_give(walk, slot);
+    failure_take(walk, 4, 700 * kib, 0); // polls in vain
+    sim_stream_hold(walk->streams[1], false);
+    failure_take(walk, 5, 700 * kib, 0); // some are done
+    failure_empty_cache(walk);           // waits for the rest
+    failure_give(walk, 4);
+    failure_give(walk, 5);
+}
+
+// So many uses that records, queues and the spare events grow.
+static void wait_for_many(struct failure_walk *walk) {
+    sim_stream_hold(walk->streams[1], true);
+    for (int slot = 0; slot < 40; ++slot)
+        failure_take(walk, slot, 4096, 0);
+    for (int slot = 0; slot < 40; ++slot)
+        failure_mark(walk, slot, 1);
+    for (int slot = 0; slot < 40; ++slot)
+        failure_give(walk, slot);
+    sim_stream_hold(walk->streams[1], false);
+    failure_take(walk, 40, 4096, 0);
+    failure_give(walk, 40);
+}
+
+// 64 MiB of device: everything cached goes, with a pending block among it, and then too little is
+// left all the same.
+static void run_out_of_memory(struct failure_walk *walk) {
+    failure_take(walk, 0, 20 * mib, 0);
+    failure_take(walk, 1, 20 * mib, 1);
+    failure_take(walk, 2, 3 * mib, 0);
+    failure_mark(walk, 1, 2);
+    sim_stream_hold(walk->streams[2], true);
+    failure_give(walk, 0);
+    failure_give(walk, 1);
+    failure_take(walk, 3, 40 * mib, 0);
+    failure_take(walk, 4, 40 * mib, 0); // out of memory, if all went well
+    failure_give(walk, 3);
+    failure_take(walk, 5, 100 * mib, 1); // never possible
+    failure_give(walk, 2);
+}
+
+static void release_oversize_blocks(struct failure_walk *walk) {
+    for (int slot = 0; slot < 3; ++slot)
+        failure_take(walk, slot, (size_t)(20 + 2 * slot) * mib, 0);
+    for (int slot = 0; slot < 3; ++slot)
+        failure_give(walk, slot);
+    failure_take(walk, 3, 25 * mib, 0);
+    failure_take(walk, 4, 30 * mib, 0);
+    failure_give(walk, 3);
+    failure_give(walk, 4);
+    failure_take(walk, 5, 60 * mib, 0);
+}
+
+static void collect_garbage(struct failure_walk *walk) {
+    for (int slot = 0; slot < 3; ++slot)
+        failure_take(walk, slot, (size_t)(12 + 2 * slot) * mib, slot);
+    for (int slot = 0; slot < 3; ++slot)
+        failure_give(walk, slot);
+    for (int slot = 3; slot < 6; ++slot)
+        failure_take(walk, slot, (size_t)(10 + 2 * slot) * mib, 0);
+    (void)FAILURE_STEP(walk, cca_set_memory_fraction(walk->allocator, 0, 0.9));
+    for (int slot = 3; slot < 6; ++slot)
+        failure_give(walk, slot);
+}
+
+// Growth over several pages, beside a hole, into a second segment; release with fragments.
+static void expand(struct failure_walk *walk) {
+    for (int slot = 0; slot < 3; ++slot)
+        failure_take(walk, slot, 20 * mib, 0);
+    failure_give(walk, 1);
+    failure_take(walk, 3, 90 * mib, 0); // behind the last
+    failure_take(walk, 4, 15 * mib, 0);
+    failure_give(walk, 0);
+    failure_take(walk, 5, 7 * mib, 0);
+    failure_give(walk, 3);
+    failure_take(walk, 6, 1000, 0);
+    failure_take(walk, 7, 1 * mib, 0);
+    failure_take(walk, 8, 1 * mib, 0);
+    failure_take(walk, 9, 30 * mib, 1);
+    failure_give(walk, 7);
+    failure_give(walk, 4);
+    failure_empty_cache(walk); // pages inside free blocks
+    failure_take(walk, 7, 50 * mib, 0);
+    for (int slot = 0; slot < 10; ++slot)
+        failure_give(walk, slot);
+    failure_empty_cache(walk); // whole segments
+    failure_take(walk, 0, 20 * mib, 1);
+}
+
+static void expand_until_full(struct failure_walk *walk) {
+    failure_take(walk, 0, 30 * mib, 0);
+    failure_take(walk, 1, 30 * mib, 1);
+    failure_mark(walk, 1, 2);
+    sim_stream_hold(walk->streams[2], true);
+    failure_give(walk, 0);
+    failure_give(walk, 1);
+    failure_take(walk, 2, 110 * mib, 0);
+    failure_take(walk, 3, 110 * mib, 1); // out of memory, if all went well
+    failure_give(walk, 2);
+    failure_take(walk, 4, 25 * mib, 0);
+}
+
+static void share_with_a_peer(struct failure_walk *walk) {
+    failure_take(walk, 0, 45 * mib, 0);
+    failure_take(walk, 1, 20 * mib, 1);
+    failure_give(walk, 0);
+    failure_empty_cache(walk);
+    failure_take(walk, 0, 25 * mib, 0);
+    (void)FAILURE_STEP(walk, cca_enable_peer_access(walk->allocator, 0, 1));
+    failure_take(walk, 2, 45 * mib, 0);
+    failure_take_on(walk, 3, 1, 25 * mib, 3);
+    (void)FAILURE_STEP(walk, cca_enable_peer_access(walk->allocator, 1, 0));
+    failure_take_on(walk, 4, 1, 25 * mib, 3);
+}
+
+static void change_settings(struct failure_walk *walk) {
+    failure_take(walk, 0, 30 * mib, 0);
+    failure_take(walk, 1, 1000, 0);
+    failure_set_config(walk, "max_split_size_mb:25,garbage_collection_threshold:0.5");
+    failure_give(walk, 0);
+    failure_take(walk, 0, 5 * mib, 0);
+    failure_set_config(walk, "expandable_segments:True,expandable_segments_reserve:0.5");
+    failure_take(walk, 2, 30 * mib, 0);
+    failure_set_config(
+        walk, "expandable_segments:True,expandable_segments_reserve_by_class:[a:64M,b:1G]");
+    (void)FAILURE_STEP(walk,
+                       cca_set_stream_reserve_class(walk->allocator, 0, walk->streams[1], "a"));
+    (void)FAILURE_STEP(walk, cca_set_reserve_class_default(walk->allocator, "c", 0.25));
+    (void)FAILURE_STEP(walk,
+                       cca_set_stream_reserve_class(walk->allocator, 0, walk->streams[2], "c"));
+    failure_take(walk, 3, 30 * mib, 1);
+    failure_take(walk, 4, 30 * mib, 2);
+    failure_set_config(walk, "expandable_segments:False");
+    failure_give(walk, 2);
+    failure_give(walk, 3);
+    failure_take(walk, 2, 30 * mib, 0);
+    failure_empty_cache(walk);
+}
+
+static void use_two_devices(struct failure_walk *walk) {
+    failure_take_on(walk, 0, 0, 20 * mib, 0);
+    failure_take_on(walk, 1, 1, 20 * mib, 3);
+    failure_take_on(walk, 2, 1, 1000, 0); // its default stream
+    failure_mark(walk, 2, 3);
+    failure_give(walk, 1);
+    failure_give(walk, 2);
+    failure_take_on(walk, 3, 1, 60 * mib, 3);
+    failure_empty_cache(walk);
+    failure_give(walk, 0);
+    failure_empty_cache(walk);
+}
+
+static void ask(struct failure_walk *walk) {
+    struct allocator_stats stats;
+    struct allocator_snapshot snapshot = {0};
+    struct cca_expandable_segment *segments = NULL;
+    void *base;
+    size_t size, count;
+    double fraction;
+    struct cca_pending_frees pending;
+    failure_take(walk, 0, 20 * mib, 0);
+    failure_take(walk, 1, 1000, 1);
+    failure_take(walk, 3, 1000, 1);
+    failure_mark(walk, 3, 2);
+    sim_stream_hold(walk->streams[2], true);
+    failure_give(walk, 3);
+    (void)FAILURE_STEP(walk, allocator_stats(walk->allocator, 1, &stats));
+    (void)FAILURE_STEP(walk, allocator_reset_peak_stats(walk->allocator, 0));
+    (void)FAILURE_STEP(walk, allocator_largest_block(walk->allocator, 0, &size));
+    (void)FAILURE_STEP(walk, cca_memory_fraction(walk->allocator, 0, &fraction));
+    (void)FAILURE_STEP(walk, cca_pending_frees(walk->allocator, 0, &pending));
+    if (FAILURE_STEP(walk, allocator_snapshot(walk->allocator, &snapshot)) == BASE_OK)
+        allocator_snapshot_deinit(&snapshot);
+    (void)allocator_base_allocation(walk->allocator, walk->blocks[0], &base, &size);
+    failure_set_config(walk, "expandable_segments:True");
+    failure_take(walk, 2, 20 * mib, 1);
+    if (FAILURE_STEP(walk, cca_expandable_segments(walk->allocator, 0, &segments, &count)) ==
+        BASE_OK)
+        free(segments);
+    // A view, and a mistake.
+    if (walk->blocks[2] != NULL)
+        (void)FAILURE_STEP(walk,
+                           allocator_record_stream(walk->allocator, (char *)walk->blocks[2] + 1,
+                                                   walk->streams[2]));
+    failure_give(walk, 2);
+}
+
+// A recording puts small segments at odd addresses: their blocks are in a hash table.
+static void replay_addresses(struct failure_walk *walk) {
+    BASE_CHECK_EQ(sim_next_address(0, 0x700000000200), BASE_OK);
+    BASE_CHECK_EQ(sim_next_address(0, 0x1000000000000), BASE_OK);
+    for (int slot = 0; slot < 12; ++slot)
+        failure_take(walk, slot, 300 * kib, 0);
+    for (int slot = 0; slot < 12; slot += 2)
+        failure_give(walk, slot);
+    for (int slot = 0; slot < 12; slot += 2)
+        failure_take(walk, slot, 100 * kib, 0);
+    for (int slot = 0; slot < 12; ++slot)
+        failure_give(walk, slot);
+    failure_empty_cache(walk);
+}
+
+const struct failure_scenario failure_scenarios[] = {
+    {"grow", "", grow_and_split, 1024, 0, 1},
+    {"grow-rounded", "roundup_power2_divisions:4", grow_and_split, 1024, 0, 1},
+    {"metadata", "", grow_metadata, 1024, 0, 1},
+    {"streams", "", meet_streams, 1024, 0, 1},
+    {"wait", "", wait_for_streams, 1024, 0, 1},
+    {"wait-expandable", "expandable_segments:True", wait_for_streams, 1024, 0, 1},
+    {"wait-own", "x_poll:own", wait_for_streams, 1024, 0, 1},
+    {"wait-behind", "x_skip_stuck:True", wait_for_streams, 1024, 0, 1},
+    {"wait-many", "", wait_for_many, 1024, 0, 1},
+    {"full", "", run_out_of_memory, 64, 0, 1},
+    {"full-unlocked", "release_lock_on_cudamalloc:True", run_out_of_memory, 64, 0, 1},
+    {"full-limited", "", run_out_of_memory, 128, 0.5, 1},
+    {"full-enough", "x_wait:enough,x_retry_search:True", run_out_of_memory, 64, 0, 1},
+    {"full-reclaim", "x_reclaim_idle:True", run_out_of_memory, 64, 0, 1},
+    {"oversize", "max_split_size_mb:20", release_oversize_blocks, 64, 0, 1},
+    {"garbage", "garbage_collection_threshold:0.5", collect_garbage, 128, 0.5, 1},
+    {"expand", "expandable_segments:True", expand, 1024, 0, 1},
+    {"expand-full", "expandable_segments:True", expand_until_full, 128, 0, 1},
+    {"expand-oversize", "expandable_segments:True,max_split_size_mb:20", expand_until_full, 128, 0,
+     1},
+    {"peer", "expandable_segments:True", share_with_a_peer, 256, 0, 2},
+    {"settings", "", change_settings, 256, 0.75, 1},
+    {"devices", "", use_two_devices, 256, 0, 2},
+    {"devices-expandable", "expandable_segments:True", use_two_devices, 256, 0, 2},
+    {"ask", "", ask, 256, 0, 2},
+    {"addresses", "", replay_addresses, 256, 0, 1},
+};
+const size_t failure_scenario_count = sizeof failure_scenarios / sizeof failure_scenarios[0];
