@@ -73,6 +73,7 @@ static enum base_status trace_add(const char *path) {
     if (status != BASE_OK) return status;
     status = trace_check_replayable(trace, 0);
     if (status == BASE_OK) status = script_make(&added->script, trace);
+    if (status != BASE_OK) status = base_status_prefix(status, "%s", path);
     if (status == BASE_OK) {
         snprintf(added->text, sizeof added->text, "%.40s", trace->name);
         played_count++;
@@ -87,9 +88,9 @@ enum base_status speed_traces_add(char *const *paths, int count) {
     for (int i = 0; i < count && i < TRACE_COUNT_MAX; i++) {
         const enum base_status status = trace_add(paths[i]);
         if (status == BASE_UNSUPPORTED)
-            fprintf(stderr, "allocator: %s: left out: %s\n", paths[i], base_status_message());
+            fprintf(stderr, "allocator: left out: %s\n", base_status_message());
         else if (status != BASE_OK)
-            return base_status_prefix(status, "%s", paths[i]);
+            return status;
     }
     for (int i = 0; i < played_count; i++) {
         struct played *of = &played[i];
