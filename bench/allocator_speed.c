@@ -87,6 +87,14 @@ static bool is_wanted(const struct speed_case *of) {
     return filter == NULL || regexec(&expression, of->name, 0, NULL, 0) == 0;
 }
 
+// Why a case cannot be measured here; NULL: it can.
+static const char *hindrance(const struct speed_case *of) {
+    if (of->setup.thread_count > bench_core_count() && !speed_run.smoke)
+        return "two threads need two cores";
+    if (of->bytes_needed > bench_device_capacity()) return "the device has too little memory";
+    return NULL;
+}
+
 // A session; but no_list answers, and gives nothing to check.
 static bool has_checks(const struct speed_case *of) {
     return of->setup.subject != NULL && of->setup.subject != &bench_subject_no_list;
@@ -96,16 +104,12 @@ static bool has_checks(const struct speed_case *of) {
 static enum base_status sessions_check(void) {
     for (size_t i = 0; i < speed_case_count(); i++) {
         const struct speed_case *checked = speed_case_get(i);
-        if (!is_wanted(checked) || !has_checks(checked)) continue;
+        if (!is_wanted(checked) || !has_checks(checked) || hindrance(checked) != NULL) continue;
         if (base_interrupted()) return base_status_set(BASE_INTERRUPTED, "interrupted");
         const enum base_status status = bench_session_check(&checked->setup, checked->name);
         if (status != BASE_OK) return status;
     }
     return BASE_OK;
-}
-
-static bool needs_two_cores(const struct speed_case *measured) {
-    return measured->setup.thread_count > bench_core_count() && !speed_run.smoke;
 }
 
 // How many were registered.
@@ -115,14 +119,16 @@ static size_t group_register(enum speed_group group) {
     for (size_t i = 0; i < speed_case_count(); i++) {
         struct speed_case *registered = speed_case_get(i);
         if (registered->group != group || !is_wanted(registered)) continue;
-        if (needs_two_cores(registered)) {
-            fprintf(stderr, "%s: left out: two threads need two cores\n", registered->name);
+        if (hindrance(registered) != NULL) {
+            fprintf(stderr, "%s: left out: %s\n", registered->name, hindrance(registered));
             continue;
         }
         registered->setup.checked =
             speed_run.smoke && has_checks(registered); // with one call a case it can be part of it
-        (groups[group].manual ? bench_register_manual
-                              : bench_register)(registered->name, registered->measure, registered);
+        if (groups[group].manual)
+            bench_register_manual(registered->name, registered->measure, registered);
+        else
+            bench_register(registered->name, registered->measure, registered);
         count++;
     }
     return count;

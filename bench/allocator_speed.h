@@ -51,6 +51,7 @@ struct speed_case {
     double pair_count; // an iteration's: what its time is divided by
     enum bench_clock clock;
     const char *label;
+    uint64_t bytes_needed; // of the device, about; where it has less the case is left out
 };
 
 // A case named allocator/NAME; the caller sets the rest. Pointers stay valid.
@@ -135,8 +136,6 @@ const char *speed_pattern_name(enum speed_pattern pattern);
 enum speed_pattern speed_pattern_find(const char *name);
 void speed_patterns_add(void);
 void speed_patterns_rows_add(void);
-// mutex_list under pair_4m, beside which more than patterns are shown.
-const struct speed_case *speed_case_mutex_pair(void);
 
 // Reads the traces; those that cannot be played are named on stderr and left out.
 enum base_status speed_traces_add(char *const *paths, int count) BASE_MUST_USE;

@@ -39,7 +39,8 @@
 #define LIMIT_PENDING_LISTS 2
 #define LIMIT_PENDING_STREAM_NS 5
 
-static struct speed_case *snapshot, *release, *release_driver, *growth, *growth_driver, *pending;
+static struct speed_case *snapshot, *release, *release_driver, *growth, *growth_driver, *pending,
+    *pending_list;
 
 static double cpu_s(void) {
     struct timespec now;
@@ -363,12 +364,11 @@ static void beyond_driver_add(const struct speed_case *of, const struct speed_ca
 // The limit moves with mutex_list: what is compared is the median of the rounds' quotients.
 static void pending_row_add(void) {
     double values[BENCH_ROUND_COUNT_MAX], limits[BENCH_ROUND_COUNT_MAX];
-    const struct speed_case *list = speed_case_mutex_pair();
     const int rounds = speed_round_count(pending);
-    if (rounds == 0 || speed_round_count(list) != rounds) return;
+    if (rounds == 0 || speed_round_count(pending_list) != rounds) return;
     const double streams_ns = PENDING_STREAM_COUNT * LIMIT_PENDING_STREAM_NS;
     for (int i = 0; i < rounds; i++) {
-        limits[i] = LIMIT_PENDING_LISTS * speed_ns(list, i) + streams_ns;
+        limits[i] = LIMIT_PENDING_LISTS * speed_ns(pending_list, i) + streams_ns;
         values[i] = speed_ns(pending, i) / limits[i];
     }
     const double limit = bench_median(limits, (size_t)rounds);

@@ -73,9 +73,14 @@ static struct series streams = {.name = "streams",
 //--------------------------------------------------------------------------------------------------
 // Cases.
 
-static uint64_t count_allowed(uint64_t count) {
+static bool count_allowed(uint64_t count) {
     if (speed_run.smoke) return count <= 1000;
     return !speed_run.quick || count <= 100000;
+}
+
+// Log-uniform over so many octaves, they are a sixth of the largest on average.
+static uint64_t live_bytes(uint64_t count) {
+    return count * LIVE_BYTES_MAX / 3;
 }
 
 static void series_add(struct series *of, const struct bench_subject *subject,
@@ -90,6 +95,7 @@ static void series_add(struct series *of, const struct bench_subject *subject,
         of->cases[index] = speed_case_add_session(group, name, subject, &of->patterns[index], 1,
                                                   BENCH_STREAMS_ONE);
         of->cases[index]->count = of->counts[i];
+        if (group == SPEED_GROUP_LIVE) of->cases[index]->bytes_needed = live_bytes(of->counts[i]);
     }
 }
 

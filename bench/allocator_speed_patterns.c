@@ -124,7 +124,11 @@ void speed_patterns_add(void) {
     for (int i = 0; i < SPEED_PATTERN_COUNT; i++) {
         const enum speed_pattern pattern = (enum speed_pattern)i;
         struct measured *of = &measured[i];
-        if (pattern != SPEED_PATTERN_RECORD_STREAM) { // the lists know no streams
+        if (pattern == SPEED_PATTERN_RECORD_STREAM) { // the lists know no streams: a pair
+            of->mutex_list = speed_case_add_session(
+                SPEED_GROUP_PATTERN, speed_pattern_name(pattern), &bench_subject_mutex_list,
+                &patterns[SPEED_PATTERN_PAIR_4M], 1, BENCH_STREAMS_ONE);
+        } else {
             of->ideal_list = add(pattern, &bench_subject_ideal_list, 1, BENCH_STREAMS_ONE);
             of->mutex_list = add(pattern, &bench_subject_mutex_list, 1, BENCH_STREAMS_ONE);
         }
@@ -138,12 +142,6 @@ void speed_patterns_add(void) {
         of->caching_one_stream = add(pattern, &bench_subject_caching, 2, BENCH_STREAMS_ONE);
         of->mutex_list_two = add(pattern, &bench_subject_mutex_list, 2, BENCH_STREAMS_ONE);
     }
-    // It is next to its limit, as the pattern before it.
-    measured[SPEED_PATTERN_RECORD_STREAM].mutex_list = measured[SPEED_PATTERN_PAIR_4M].mutex_list;
-}
-
-const struct speed_case *speed_case_mutex_pair(void) {
-    return measured[SPEED_PATTERN_PAIR_4M].mutex_list;
 }
 
 //--------------------------------------------------------------------------------------------------

@@ -48,6 +48,8 @@ struct speed_case *speed_case_add_session(enum speed_group group, const char *na
         .subject = subject, .pattern = pattern, .thread_count = thread_count, .streams = streams};
     added->pair_count = (double)pattern->pair_count;
     added->clock = thread_count == 1 ? BENCH_CLOCK_CPU : BENCH_CLOCK_REAL;
+    if (pattern->script != NULL) // and as much again, lost between the blocks
+        added->bytes_needed = 2 * (uint64_t)thread_count * pattern->script->peak_bytes;
     added->label = subject == &bench_subject_caching ? "default configuration" : subject->name;
     return added;
 }

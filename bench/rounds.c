@@ -18,14 +18,11 @@ double bench_median(double *values, size_t count) {
 }
 
 double bench_exponent(const double *x, const double *y, size_t count) {
-    double mean_x = 0, mean_y = 0, above = 0, below = 0;
+    double mean_x = 0, above = 0, below = 0;
     if (count < 2) return NAN;
+    for (size_t i = 0; i < count; i++) mean_x += log(x[i]) / (double)count;
     for (size_t i = 0; i < count; i++) {
-        mean_x += log(x[i]) / (double)count;
-        mean_y += log(y[i]) / (double)count;
-    }
-    for (size_t i = 0; i < count; i++) {
-        above += (log(x[i]) - mean_x) * (log(y[i]) - mean_y);
+        above += (log(x[i]) - mean_x) * log(y[i]);
         below += (log(x[i]) - mean_x) * (log(x[i]) - mean_x);
     }
     return above / below;

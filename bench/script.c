@@ -4,7 +4,6 @@
 #include "base/check.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static struct bench_script_step *step_add(struct bench_script *script) {
     if (script->step_count == script->capacity) {
@@ -18,9 +17,9 @@ static struct bench_script_step *step_add(struct bench_script *script) {
 static void slots_grow(struct bench_script *script, uint32_t slot) {
     if (slot < script->slot_count) return;
     const uint32_t count = slot + 1;
-    script->filled = realloc(script->filled, count);
-    BASE_CHECK(script->filled != NULL);
-    memset(script->filled + script->slot_count, 0, count - script->slot_count);
+    script->held_bytes = realloc(script->held_bytes, count * sizeof *script->held_bytes);
+    BASE_CHECK(script->held_bytes != NULL);
+    for (uint32_t i = script->slot_count; i < count; i++) script->held_bytes[i] = 0;
     script->slot_count = count;
 }
 
@@ -28,8 +27,10 @@ void bench_script_malloc(struct bench_script *script, uint32_t slot, uint64_t by
                          uint32_t stream) {
     BASE_CHECK(bytes > 0);
     slots_grow(script, slot);
-    BASE_CHECK(!script->filled[slot]);
-    script->filled[slot] = 1;
+    BASE_CHECK(script->held_bytes[slot] == 0);
+    script->held_bytes[slot] = bytes;
+    script->live_bytes += bytes;
+    if (script->live_bytes > script->peak_bytes) script->peak_bytes = script->live_bytes;
     if (stream >= script->stream_count) script->stream_count = stream + 1;
     *step_add(script) = (struct bench_script_step){.bytes = bytes, .slot = slot, .stream = stream};
     script->pair_count++;
@@ -37,7 +38,8 @@ void bench_script_malloc(struct bench_script *script, uint32_t slot, uint64_t by
 
 void bench_script_free(struct bench_script *script, uint32_t slot) {
     BASE_CHECK(bench_script_filled(script, slot));
-    script->filled[slot] = 0;
+    script->live_bytes -= script->held_bytes[slot];
+    script->held_bytes[slot] = 0;
     *step_add(script) = (struct bench_script_step){.slot = slot};
 }
 
@@ -47,11 +49,11 @@ void bench_script_cycle_begin(struct bench_script *script) {
 }
 
 bool bench_script_filled(const struct bench_script *script, uint32_t slot) {
-    return slot < script->slot_count && script->filled[slot];
+    return slot < script->slot_count && script->held_bytes[slot] != 0;
 }
 
 void bench_script_deinit(struct bench_script *script) {
     free(script->steps);
-    free(script->filled);
+    free(script->held_bytes);
     *script = (struct bench_script){0};
 }

@@ -26,10 +26,11 @@ struct bench_script_step {
 struct bench_script {
     struct bench_script_step *steps;
     size_t step_count, capacity;
-    size_t cycle_first;  // the cycle's first step; those before are played once
-    uint64_t pair_count; // allocations of a cycle, as many as its frees
+    size_t cycle_first;              // the cycle's first step; those before are played once
+    uint64_t pair_count;             // allocations of a cycle, as many as its frees
+    uint64_t live_bytes, peak_bytes; // at the end so far; the most at any time
     uint32_t slot_count, stream_count;
-    uint8_t *filled; // one a slot
+    uint64_t *held_bytes; // one a slot: of the block in it, 0: none
 };
 
 void bench_script_malloc(struct bench_script *script, uint32_t slot, uint64_t bytes,
