@@ -2,7 +2,10 @@
 // else fails. Public faults are named by their issue.
 #include "allocator/out_of_memory.h"
 #include "allocator/testing.h"
+#include "base/random.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -238,6 +241,53 @@ static void the_error_surfaces_whichever_question_fails(void) {
         }
 }
 
+// Threads that run out of memory while others take and give: each error's numbers are of one
+// moment.
+#define THREADS 4
+static _Atomic int errors;
+
+static void check_sum(void *context, const struct cca_out_of_memory *numbers) {
+    (void)context;
+    BASE_CHECK_EQ(numbers->allocated + numbers->unallocated + numbers->free, numbers->total);
+    atomic_fetch_add(&errors, 1);
+}
+
+static void *take_and_give(void *context) {
+    struct allocator *const allocator = context;
+    cudaStream_t stream = testing_stream();
+    struct base_random random = base_random_init((uint64_t)(uintptr_t)stream, "take and give");
+    void *held[16] = {NULL};
+    for (int step = 0; step < 600; ++step) {
+        void **const place = &held[base_random_below(&random, 16)];
+        if (*place != NULL) testing_free(allocator, *place);
+        *place = NULL;
+        const size_t size = base_random_below(&random, 24 * MIB) + 1;
+        const enum base_status status = allocator_malloc(allocator, 0, size, stream, place);
+        BASE_CHECK(status == BASE_OK || status == BASE_OUT_OF_MEMORY);
+    }
+    for (int index = 0; index < 16; ++index)
+        if (held[index] != NULL) testing_free(allocator, held[index]);
+    return NULL;
+}
+
+static void numbers_are_of_one_moment(const char *config) {
+    struct allocator *const allocator = testing_create(config, 150 * MIB);
+    cca_set_warning_observer(allocator, &(struct cca_warning_observer){.warning = NULL});
+    BASE_CHECK_EQ(cca_set_out_of_memory_observer(
+                      allocator, &(struct cca_out_of_memory_observer){.event = check_sum}),
+                  BASE_OK);
+    pthread_t threads[THREADS];
+    errors = 0;
+    for (int index = 0; index < THREADS; ++index)
+        BASE_CHECK_EQ(pthread_create(&threads[index], NULL, take_and_give, allocator), 0);
+    for (int index = 0; index < THREADS; ++index)
+        BASE_CHECK_EQ(pthread_join(threads[index], NULL), 0);
+    BASE_CHECK(errors > 50);
+    BASE_CHECK_EQ(testing_stats(allocator).num_ooms, errors);
+    cca_check(allocator);
+    allocator_destroy(allocator);
+}
+
 // Sixteen processes, the largest numbers: the sentence ends with its link.
 static bool list_many(void *context, int device, struct cca_process *processes, size_t capacity,
                       size_t *count) {
@@ -268,6 +318,8 @@ int main(void) {
     memory_of_private_pools_is_allocated_and_has_a_clause_of_its_own();
     the_error_surfaces_when_nobody_can_say_what_is_free();
     the_error_surfaces_whichever_question_fails();
+    numbers_are_of_one_moment("");
+    numbers_are_of_one_moment("expandable_segments:True");
     the_sentence_has_room_for_all_processes();
     return 0;
 }
