@@ -74,7 +74,8 @@ def job(run, argv, tools=None):
         runner.step(2, count, "host cost of an allocation and its free")
         run.run([tools.host_cost] + shared)
         runner.step(3, count, "cost of the caching allocator, beside its limits")
-        table = run.run([tools.allocator] + shared + tools.recorded())
+        # In its short form: //bench:allocator takes some minutes.
+        table = run.run([tools.allocator, "--quick"] + shared + tools.recorded())
         limits.extend(["", "Cost of the caching allocator, beside its limits"] + table.splitlines())
         runner.step(4, count, f"replay speed over {SPEED_EVENT_COUNT:,} allocations and frees")
         measure_replay_speed(run, tools, shared, options.seed)

@@ -143,7 +143,8 @@ class Programs(unittest.TestCase):
         host_cost = self.arguments_of("host_cost.json")
         self.assertEqual(host_cost, ["--out", self.out, "--seed", "9", "--quick"])
         self.assertEqual(self.arguments_of("simulator.json"), host_cost)
-        self.assertEqual(self.arguments_of("allocator.json"), host_cost)  # no trace is a __default
+        limits = self.arguments_of("allocator.json")  # no trace here is a __default
+        self.assertEqual(limits, ["--quick", *host_cost])
         speed = self.arguments_of("replay_speed.json")
         self.assertEqual(speed[:-1], host_cost)
         self.assertEqual(os.path.basename(speed[-1]), "made_1000000.tmt")
