@@ -8,6 +8,7 @@
 
 // Who holds what, in MiB, and the request that fails.
 struct world {
+    size_t device; // its size
     size_t request_bytes;
     size_t other_process; // holds
     size_t context;       // of this process: CUDA's own memory
@@ -17,7 +18,8 @@ struct world {
     double fraction;      // 1: none
 };
 
-static const struct world usual = {.request_bytes = 300 * BASE_MIB,
+static const struct world usual = {.device = 1000,
+                                   .request_bytes = 300 * BASE_MIB,
                                    .other_process = 200,
                                    .context = 100,
                                    .beside = 50,
@@ -47,10 +49,10 @@ static bool list_processes(void *context, int device, struct cca_process *proces
     return true;
 }
 
-// Builds the world on a device of 1000 MiB. *beside is what the program takes beside the allocator.
+// Builds the world. *beside is what the program takes beside the allocator.
 static void build(struct drawing *drawing, const char *config, struct world *world, void **beside) {
     *beside = NULL;
-    drawing_start(drawing, config, 1000 * BASE_MIB);
+    drawing_start(drawing, config, world->device * BASE_MIB);
     cca_set_warning_observer(drawing->allocator,
                              &(struct cca_warning_observer){.warning = on_warning});
     DRAWING_OK(cca_set_out_of_memory_observer(
@@ -100,7 +102,7 @@ static size_t mib(size_t bytes) { return bytes / BASE_MIB; }
 static void print_row(const char *what, struct world *world) {
     struct drawing drawing;
     fail(&drawing, "", world);
-    printf("%-38s %5zu %5zu %8zu %5zu", what, mib(told.tried), mib(told.free),
+    printf("%-38s %5zu %6zu %5zu %8zu %5zu", what, mib(told.tried), mib(told.total), mib(told.free),
            mib(told.processes[0].used_bytes), mib(told.processes[1].used_bytes));
     if (told.limited)
         printf(" %8zu", mib(told.allowed));
@@ -121,15 +123,17 @@ static void whole_message(void) {
 }
 
 static void each_number_moves(void) {
-    puts("what is different                      tried  free  process  this  allowed  allocated  "
+    puts("what is different                      tried  total  free  process  this  allowed  "
+         "allocated  "
          "unallocated");
-    puts("                                                        4242   one");
+    puts("                                                               4242   one");
     static const struct {
         const char *what;
         struct world change; // what is added to the usual world
     } rows[] = {
         {"nothing", {0}},
         {"the request: 1 byte more", {.request_bytes = 1}},
+        {"a device larger by 5", {.device = 5}},
         {"process 4242 takes 100", {.other_process = 100}},
         {"the context is larger by 60", {.context = 60}},
         {"cudaMalloc of 30 beside the allocator", {.beside = 30}},
@@ -140,6 +144,7 @@ static void each_number_moves(void) {
     for (size_t row = 0; row < sizeof rows / sizeof rows[0]; ++row) {
         const struct world *const change = &rows[row].change;
         struct world world = usual;
+        world.device += change->device;
         world.request_bytes += change->request_bytes;
         world.other_process += change->other_process;
         world.context += change->context;
