@@ -24,11 +24,13 @@ enum cca__block_state {
     CCA__BLOCK_PENDING,   // freed, waits for events; does not merge
     CCA__BLOCK_UNMAPPED,  // addresses of an expandable segment, no memory; in its pool's unmapped
     CCA__BLOCK_CLAIMED,   // of an expandable segment that is being changed; in no index
+    CCA__BLOCK_GONE,      // free, but its memory went back to the device (torch_faults.h)
 };
 
 enum cca__block_flag {
     CCA__BLOCK_IN_TABLE = 1,   // the page table names this object
     CCA__BLOCK_EXPANDABLE = 2, // it is part of an expandable segment
+    CCA__BLOCK_IN_GONE_SEGMENT = 4,
 };
 
 // All fields are guarded by the lock of the block's stream; pool is also read without it.

@@ -12,6 +12,7 @@
 #include "allocator/reserve_class.h"
 #include "allocator/snapshot.h"
 #include "allocator/stream_use.h"
+#include "allocator/torch_faults.h"
 #include "allocator/uncached.h"
 #include "allocator/warning.h"
 
@@ -344,6 +345,7 @@ static enum base_status with_device(struct allocator *allocator, int ordinal,
     const enum base_status status = cca__device_get(cca__of(allocator), ordinal, &device);
     if (status != BASE_OK) return status;
     cca__lock_take(&device->growth_lock);
+    cca__gone_settle_locked(device);
     cca__streams_lock_all(device);
     body(device, argument);
     cca__streams_unlock_all(device);

@@ -74,14 +74,17 @@ static void check_block(struct cca *cca, const struct cca__pool *pool, uint32_t 
         return;
     }
     tally->mapped_bytes += (int64_t)block->size;
-    if (block->state == CCA__BLOCK_FREE) {
-        ++tally->free_blocks;
+    const bool is_gone = cca->segments[segment_number].gone_bytes != 0;
+    BASE_CHECK_EQ((block->flags & CCA__BLOCK_IN_GONE_SEGMENT) != 0, is_gone);
+    BASE_CHECK(block->state != (is_gone ? CCA__BLOCK_FREE : CCA__BLOCK_GONE));
+    if (block->state == CCA__BLOCK_FREE || block->state == CCA__BLOCK_GONE) {
+        tally->free_blocks += !is_gone;
         if (!is_expandable && !cca__block_is_alone(block)) {
             ++tally->split_free;
             tally->split_free_bytes += (int64_t)block->size;
         }
         if (block->next != 0)
-            BASE_CHECK_NE(cca__block_at(cca, block->next)->state, CCA__BLOCK_FREE);
+            BASE_CHECK_NE(cca__block_at(cca, block->next)->state, block->state);
         return;
     }
     BASE_CHECK(block->state == CCA__BLOCK_ALLOCATED || block->state == CCA__BLOCK_PENDING);
@@ -113,8 +116,9 @@ static void check_segment(struct cca *cca, const struct cca__pool *pool, uint32_
     }
     BASE_CHECK_EQ(address, segment->address + segment->size);
     ++tally->slabs->segments;
+    tally->mapped_bytes -= (int64_t)segment->gone_bytes;
     if (segment->expandable != NULL) return;
-    ++tally->segments;
+    tally->segments += segment->gone_bytes == 0;
     if (segment->directory != 0) add_directory(cca, segment->address, tally->slabs);
 }
 

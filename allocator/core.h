@@ -61,6 +61,7 @@ struct cca__pool {
 struct cca__segment {
     uint64_t address, size;
     uint64_t registration; // rises with each new segment of the allocator
+    uint64_t gone_bytes; // x_torch_faults: given back while blocks of it were in use; 0: it is there
     uint32_t first_block;
     uint32_t previous, next; // the stream's segments, in no order
     uint32_t directory;      // of the page table, for a small segment; 0
@@ -146,6 +147,7 @@ struct cca__device {
     struct allocator_stat oversize_segments;
     uint64_t peers; // bit D: device D may use this one's expandable segments
     struct cca__driver *driver; // the driver's calls, NULL before the first
+    size_t gone_segments; // of all streams (torch_faults.h)
     int64_t num_alloc_retries, num_ooms, num_sync_all_streams, num_device_alloc, num_device_free;
     int64_t num_oom_rejections;
 

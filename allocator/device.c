@@ -382,7 +382,7 @@ void cca__device_destroy(struct cca__device *device) {
             const struct cca__segment *const segment = &device->owner->segments[number];
             if (segment->expandable != NULL)
                 cca__expandable_destroy(device, segment->expandable);
-            else
+            else if (segment->gone_bytes == 0)
                 (void)cudaFree((void *)(uintptr_t)segment->address);
         }
     }

@@ -11,6 +11,7 @@
 #include "allocator/release.h"
 #include "allocator/segment.h"
 #include "allocator/stream_use.h"
+#include "allocator/torch_faults.h"
 #include "allocator/wait_enough.h"
 
 struct request {
@@ -179,6 +180,7 @@ enum base_status cca__grow(struct cca__stream *stream, size_t rounded, size_t re
     struct gain gain = {0};
     const bool freed = cca__free_memory(cca, device->ordinal);
     cca__lock_take(&device->growth_lock);
+    cca__gone_settle_locked(device);
     request.segment_size = cca__segment_size(&cca->config.sizes, rounded);
     // After callbacks freed something; or another thread of this stream may have made room between
     // the miss and the growth lock.

@@ -3,6 +3,7 @@
 #include "allocator/pool.h"
 
 #include "allocator/hit.h"
+#include "allocator/torch_faults.h"
 
 static __attribute__((noinline)) void observe_block(struct cca *cca, enum allocator_action action,
                                                     const struct cca__pool *pool,
@@ -88,5 +89,9 @@ void cca__pool_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t num
     }
     if ((block->flags & CCA__BLOCK_IN_TABLE) == 0)
         cca__page_table_remove_stray(&cca->page_table, block->address);
+    if (cca__block_is_gone(block)) {
+        cca__gone_free_locked(cca, pool, number, over_limit);
+        return;
+    }
     cca__hit_test_limits(pool, cca__hit_free(cca, pool, number, false), over_limit);
 }

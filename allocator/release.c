@@ -3,13 +3,15 @@
 // neighbours.
 //
 // Only blocks that are their whole segment are ever given back, also after max_split_size was
-// lowered while blocks were split (where PyTorch 2.15 frees memory in use).
+// lowered while blocks were split. PyTorch 2.15 frees memory in use there, and so does
+// x_torch_faults.
 #include "allocator/release.h"
 
 #include "allocator/device.h"
 #include "allocator/expandable_blocks.h"
 #include "allocator/segment.h"
 #include "allocator/stream_use.h"
+#include "allocator/torch_faults.h"
 
 // Releases a chain in order. What cannot be released, and all after it, becomes available again.
 static enum base_status release_chain(struct cca__pool *pool, uint32_t first,
@@ -123,15 +125,57 @@ static bool chain_available_locked(struct cca__pool *pool, size_t wanted, struct
     return found >= wanted;
 }
 
+// x_torch_faults: the same choice, but nobody looks whether a block is whole. Takes one block of at
+// least LEAST bytes, the smallest or the largest one; *size is 0 if there is none.
+static enum base_status release_as_torch(struct cca__pool *pool, size_t least, bool smallest,
+                                         size_t *size) {
+    struct cca *const cca = pool->device->owner;
+    struct chain chain = {0};
+    *size = 0;
+    cca__lock_take(&pool->stream->lock);
+    uint32_t number = smallest ? cca__free_index_find(&pool->index, cca->blocks, least)
+                               : cca__free_index_previous(&pool->index, cca->blocks, 0);
+    while (number != 0 && cca__block_is_expandable(cca__block_at(cca, number)))
+        number = smallest ? cca__free_index_next(&pool->index, cca->blocks, number)
+                          : cca__free_index_previous(&pool->index, cca->blocks, number);
+    enum base_status status = BASE_OK;
+    if (number != 0 && cca__block_at(cca, number)->size >= least) {
+        *size = cca__block_at(cca, number)->size;
+        if (cca__block_is_alone(cca__block_at(cca, number)))
+            chain_append_locked(pool, &chain, number);
+        else
+            status = cca__torch_release_split_locked(pool, number);
+    }
+    cca__lock_release(&pool->stream->lock);
+    return chain.first == 0 ? status : release_chain(pool, chain.first, NULL);
+}
+
+static enum base_status release_available_as_torch(struct cca__pool *pool, size_t wanted,
+                                                   bool *enough) {
+    const size_t max_split_size = pool->device->owner->config.sizes.max_split_size;
+    size_t size, found = 0;
+    enum base_status status = release_as_torch(pool, wanted, true, &size);
+    *enough = size > 0;
+    if (status != BASE_OK || *enough) return status;
+    do {
+        status = release_as_torch(pool, max_split_size, false, &size);
+        found += size;
+    } while (status == BASE_OK && size > 0 && found < wanted);
+    *enough = found >= wanted;
+    return status;
+}
+
 enum base_status cca__release_available_locked(struct cca__pool *pool, size_t rounded,
                                                bool *enough) {
     const size_t max_split_size = pool->stream->device->owner->config.sizes.max_split_size;
     struct chain chain = {0};
     *enough = false;
     if (max_split_size == CCA_UNLIMITED) return BASE_OK;
+    const size_t wanted = rounded > max_split_size ? rounded : max_split_size;
+    if (pool->device->owner->config.own.torch_faults)
+        return release_available_as_torch(pool, wanted, enough);
     cca__lock_take(&pool->stream->lock);
-    *enough =
-        chain_available_locked(pool, rounded > max_split_size ? rounded : max_split_size, &chain);
+    *enough = chain_available_locked(pool, wanted, &chain);
     cca__lock_release(&pool->stream->lock);
     return release_chain(pool, chain.first, NULL);
 }

@@ -3,9 +3,10 @@
 
 #include "allocator/device.h"
 #include "allocator/pool.h"
+#include "allocator/torch_faults.h"
 
-static void count_segment(struct cca__device *device, const struct cca__pool *pool, size_t size,
-                          int amount) {
+void cca__segment_count(struct cca__device *device, const struct cca__pool *pool, size_t size,
+                        int amount) {
     const int kind = cca__pool_kind(pool);
     const int64_t bytes = amount * (int64_t)size;
     cca__stat_change(&device->segment[ALLOCATOR_STAT_ALL], amount);
@@ -145,6 +146,7 @@ enum base_status cca__segment_add(struct cca__pool *pool, void *memory, size_t s
     struct cca *const cca = stream->device->owner;
     const uint64_t address = (uint64_t)(uintptr_t)memory;
     uint32_t segment, block;
+    cca__gone_make_way_locked(stream->device, address, size);
     enum base_status status = add_record(cca, pool, address, size, &segment);
     if (status != BASE_OK) {
         give_memory_back(stream->device, memory, size);
@@ -160,7 +162,7 @@ enum base_status cca__segment_add(struct cca__pool *pool, void *memory, size_t s
         return status;
     }
     cca__segment_enter_locked(cca, pool, segment, block);
-    count_segment(stream->device, pool, size, 1);
+    cca__segment_count(stream->device, pool, size, 1);
     cca->segments[segment].stack =
         cca__observe_segment(cca, ALLOCATOR_SEGMENT_ALLOC, pool, address, size);
     status = cca__pool_hand_out_new_locked(cca, pool, block, rounded, requested, over_limit);
@@ -187,7 +189,7 @@ enum base_status cca__segment_release(struct cca__pool *pool, uint32_t block_num
         return cca__cuda_failed(error, "cudaFree of %zu bytes at %#llx on device %d", size,
                                 (unsigned long long)address, device->ordinal);
     device->reserved_bytes -= size;
-    count_segment(device, pool, size, -1);
+    cca__segment_count(device, pool, size, -1);
     cca__lock_take(&stream->lock);
     (void)cca__observe_segment(cca, ALLOCATOR_SEGMENT_FREE, pool, address, size);
     const uint32_t number = block->segment;

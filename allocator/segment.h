@@ -28,6 +28,10 @@ enum base_status cca__segment_release(struct cca__pool *pool, uint32_t block_num
 void cca__segment_enter_locked(struct cca *cca, struct cca__pool *pool, uint32_t segment_number,
                                uint32_t number);
 
+// Counts a segment of SIZE bytes as taken from the device (1) or given back (-1).
+void cca__segment_count(struct cca__device *device, const struct cca__pool *pool, size_t size,
+                        int amount);
+
 // The stream's list of segments. The stream's lock held.
 void cca__segment_link_locked(struct cca *cca, struct cca__stream *stream, uint32_t number);
 void cca__segment_unlink_locked(struct cca *cca, struct cca__stream *stream, uint32_t number);

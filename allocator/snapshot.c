@@ -30,6 +30,7 @@ static struct counts count_device(const struct cca__device *device) {
     for (size_t index = 0; index < device->stream_count; ++index)
         for (uint32_t number = device->by_handle[index]->first_segment; number != 0;
              number = cca->segments[number].next) {
+            if (cca->segments[number].gone_bytes != 0) continue;
             uint32_t block = cca->segments[number].first_block;
             while ((block = run_start(cca, block)) != 0) {
                 ++counts.segments;
@@ -111,6 +112,7 @@ static enum base_status copy_device(struct cca__device *device, struct allocator
         for (uint32_t number = stream->first_segment; number != 0;
              number = cca->segments[number].next) {
             const struct cca__segment *const segment = &cca->segments[number];
+            if (segment->gone_bytes != 0) continue;
             for (uint32_t block = segment->first_block; (block = run_start(cca, block)) != 0;
                  block = run_end(cca, block))
                 snapshot->segments[snapshot->segment_count++] = (struct allocator_snapshot_segment){

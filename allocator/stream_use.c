@@ -28,7 +28,7 @@ enum base_status cca__use_add_locked(struct cca *cca, struct cca__block *block,
     return BASE_OK;
 }
 
-static void forget_uses_locked(struct cca *cca, struct cca__block *block) {
+void cca__uses_forget_locked(struct cca *cca, struct cca__block *block) {
     for (uint32_t number = block->uses, next; number != 0; number = next) {
         next = cca__use_record_at(cca, number)->next;
         cca__arena_give_back(&cca->use_records, number);
@@ -82,7 +82,7 @@ static struct cca__stream *complete_event(struct cca *cca, uint32_t number, bool
     BASE_CHECK_EQ(block->state, CCA__BLOCK_PENDING);
     struct cca__use_record *const record = cca__use_record_at(cca, block->uses);
     if (--record->events == 0) {
-        forget_uses_locked(cca, block);
+        cca__uses_forget_locked(cca, block);
         --pool->ledger.pending_blocks;
         pool->ledger.pending_bytes -= (int64_t)block->size;
         cca__pool_free_locked(cca, pool, number, over_limit);

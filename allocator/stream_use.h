@@ -39,6 +39,9 @@ static inline struct cca__use_record *cca__use_record_at(const struct cca *cca, 
 enum base_status cca__use_add_locked(struct cca *cca, struct cca__block *block,
                                      const struct cca__stream *user) BASE_MUST_USE;
 
+// Forgets a block's streams; they are none afterwards. The same lock held.
+void cca__uses_forget_locked(struct cca *cca, struct cca__block *block);
+
 // Frees a block with uses: records the events and lets it wait. No lock held; POINTER may have
 // been freed meanwhile. If an event cannot be recorded the block stays with the caller.
 enum base_status cca__free_used(struct cca__stream *stream, void *pointer,

@@ -4,6 +4,7 @@
 #include "allocator/expandable_blocks.h"
 #include "allocator/pool.h"
 #include "allocator/stream_use.h"
+#include "allocator/torch_faults.h"
 
 // Neighbours that will be one free block when their events are complete.
 struct run {
@@ -14,7 +15,8 @@ struct run {
 static bool is_free_soon(const struct cca *cca, uint32_t number) {
     if (number == 0) return false;
     const uint8_t state = cca__block_at(cca, number)->state;
-    return state == CCA__BLOCK_FREE || state == CCA__BLOCK_PENDING;
+    return state == CCA__BLOCK_FREE ||
+           (state == CCA__BLOCK_PENDING && !cca__block_is_gone(cca__block_at(cca, number)));
 }
 
 static struct run run_around(const struct cca *cca, uint32_t number) {
