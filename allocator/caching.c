@@ -402,19 +402,10 @@ void cca_set_warning_observer(struct allocator *allocator,
     cca__of(allocator)->warnings = observer != NULL ? *observer : cca__warn_on_stderr;
 }
 
-// Settings that parse but whose behaviour is not built are refused where they would come into
-// force.
-static enum base_status refuse_unbuilt(const struct cca__config *config) {
-    const char *const setting = cca__config_unbuilt(config);
-    if (setting == NULL) return BASE_OK;
-    return base_status_set(BASE_UNSUPPORTED, "configuration %s: it is not built", setting);
-}
-
 enum base_status cca_config_check(const char *text) {
     struct cca__config config;
     cca__config_init(&config);
-    enum base_status status = cca__config_apply(&config, text, NULL);
-    if (status == BASE_OK) status = refuse_unbuilt(&config);
+    const enum base_status status = cca__config_apply(&config, text, NULL);
     cca__config_deinit(&config);
     return status;
 }
@@ -426,9 +417,8 @@ enum base_status cca_set_config(struct allocator *allocator, const char *config)
     enum base_status status = cca__config_copy(&changed, &cca->config);
     if (status == BASE_OK) {
         status = cca__config_apply(&changed, config, &cca->warnings);
-        if (status == BASE_OK) status = refuse_unbuilt(&changed);
         // What was applied before an error stays, as in PyTorch.
-        if (cca__config_unbuilt(&changed) == NULL && status != BASE_HOST_MEMORY) {
+        if (status != BASE_HOST_MEMORY) {
             cca__devices_lock_all(cca);
             const struct cca__config before = cca->config;
             cca->config = changed;
@@ -553,7 +543,6 @@ enum base_status cca_allocator_create(const struct cca_options *options,
     cca->warnings = options->warnings.warning != NULL ? options->warnings : cca__warn_on_stderr;
     cca__config_init(config);
     enum base_status status = cca__config_apply(config, options->config, &cca->warnings);
-    if (status == BASE_OK) status = refuse_unbuilt(config);
     if (status != BASE_OK) {
         cca__config_deinit(config);
         free(cca);

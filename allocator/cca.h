@@ -56,8 +56,7 @@ struct cca_options {
 // with a warning. Sets `config` (it points into the environment) and `no_caching`, and nothing else.
 void cca_options_from_environment(struct cca_options *options);
 
-// BASE_INVALID_CONFIG says which key or value is wrong and what would be right; BASE_UNSUPPORTED
-// names a key of PyTorch's whose behaviour this build does not have (never silently ignored).
+// BASE_INVALID_CONFIG says which key or value is wrong and what would be right.
 enum base_status cca_allocator_create(const struct cca_options *options,
                                       struct allocator **allocator) BASE_MUST_USE;
 

@@ -83,8 +83,7 @@ static void check_block(struct cca *cca, const struct cca__pool *pool, uint32_t 
             ++tally->split_free;
             tally->split_free_bytes += (int64_t)block->size;
         }
-        if (block->next != 0)
-            BASE_CHECK_NE(cca__block_at(cca, block->next)->state, block->state);
+        if (block->next != 0) BASE_CHECK_NE(cca__block_at(cca, block->next)->state, block->state);
         return;
     }
     BASE_CHECK(block->state == CCA__BLOCK_ALLOCATED || block->state == CCA__BLOCK_PENDING);

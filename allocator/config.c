@@ -189,9 +189,3 @@ enum base_status cca__config_apply(struct cca__config *config, const char *text,
     cca__size_rules_update(&config->sizes);
     return status;
 }
-
-const char *cca__config_unbuilt(const struct cca__config *config) {
-    const struct cca__own_config *const own = &config->own;
-    if (own->torch_faults) return "x_torch_faults:True";
-    return NULL;
-}

@@ -88,11 +88,6 @@ enum base_status cca__config_copy(struct cca__config *copy,
 enum base_status cca__config_apply(struct cca__config *config, const char *text,
                                    const struct cca_warning_observer *warnings) BASE_MUST_USE;
 
-// The first setting in force whose behaviour is not built, as it would be written; NULL if there
-// is none. Settings of parts that do not exist at all (captures, host memory) act nowhere and are
-// none.
-const char *cca__config_unbuilt(const struct cca__config *config);
-
 // How much address space an expandable segment reserves on a device of TOTAL bytes for a stream of
 // CLASS (NULL: of none): by the entry of the class, else by the setting for all, 0 if neither is
 // set. Not capped: what does not fit is SIZE_MAX. *OWN (may be NULL): the class has an entry.

@@ -24,9 +24,8 @@ enum cca__config_group {
 };
 
 enum cca__config_effect {
-    CCA__WORKS,   // as PyTorch's
-    CCA__UNBUILT, // parsed, but a value other than the default is refused where it would act
-    CCA__IDLE,    // parsed; what it would act on is not here
+    CCA__WORKS, // as PyTorch's
+    CCA__IDLE,  // parsed; what it would act on is not here
 };
 
 // Stands behind the key, reads separator and value, applies the value to parser->config.

@@ -58,7 +58,8 @@ static const char *const remarks[CCA__GROUP_COUNT] = {
     [CCA__GROUP_PINNED] = "These keys are read and told as PyTorch does. They belong to its "
                           "allocator for host memory: nothing about\ndevice memory depends on "
                           "them.\n\n",
-    [CCA__GROUP_OWN] = "Off unless asked for. A value that is not built is refused by name.\n\n",
+    [CCA__GROUP_OWN] = "Off unless asked for; they can be set at run time, and together. "
+                       "docs/fidelity.md tells what each is for.\n\n",
 };
 
 //------------------------------------------------------------------------------------------------
@@ -141,7 +142,6 @@ static void print_key(FILE *output, const struct cca__config_key *key) {
     fprintf(output, " | %s | ", key->standard);
     if (!own) fprintf(output, "%s2.%d | ", key->about ? "~" : "", key->since);
     fprintf(output, "%s | %s", key->resets ? "back to default" : "keeps its value", key->does);
-    if (key->effect == CCA__UNBUILT) fputs(" **Not built.**", output);
     print_lint_names(output, key);
     fputs(" |\n", output);
 }

@@ -273,10 +273,14 @@ const struct cca__config_key cca__config_keys[] = {
     {.name = "x_torch_faults",
      .pass = CCA__PASS_OWN,
      .group = CCA__GROUP_OWN,
-     .effect = CCA__UNBUILT,
      .value = "True or False",
      .standard = "False",
-     .does = "PyTorch's decision also where it is unsound, short of crashing or losing memory.",
+     .does =
+         "PyTorch's decision also where it is unsound: when `max_split_size_mb` is lowered at run "
+         "time, split blocks of that size are released as if each were a segment, so that a "
+         "request fails with the driver's error, or memory in use goes back to the device. Blocks "
+         "of a segment that went can still be freed, once each; no part of it is handed out again. "
+         "For comparisons with PyTorch, not for use.",
      .parse = cca__parse_torch_faults},
     {.name = "x_retry_search",
      .pass = CCA__PASS_OWN,

@@ -25,28 +25,6 @@ static enum base_status apply(struct cca__config *config, const char *text) {
     return cca__config_apply(config, text, &observer);
 }
 
-static void a_setting_that_is_not_built_is_named(void) {
-    static const char *const rows[][2] = {
-        {"expandable_segments:True", NULL},
-        {"max_split_size_mb:64,throw_on_cudamalloc_oom:True", NULL},
-        {"expandable_segments:True,expandable_segments:False", NULL},
-        {"x_wait:enough,x_retry_search:True", NULL},
-        {"x_torch_faults:True,x_torch_faults:False", NULL},
-        {"x_torch_faults:True", "x_torch_faults:True"},
-        {"graph_capture_record_stream_reuse:True", NULL}, // there are no captures to act in
-        {"pinned_num_register_threads:8", NULL},          // nor host memory
-    };
-    for (size_t row = 0; row < sizeof rows / sizeof rows[0]; ++row) {
-        struct cca__config config;
-        cca__config_init(&config);
-        BASE_CHECK_EQ(apply(&config, rows[row][0]), BASE_OK);
-        const char *const unbuilt = cca__config_unbuilt(&config);
-        BASE_CHECK_EQ(unbuilt == NULL, rows[row][1] == NULL);
-        if (unbuilt != NULL) BASE_CHECK(strcmp(unbuilt, rows[row][1]) == 0);
-        cca__config_deinit(&config);
-    }
-}
-
 static void a_second_string_resets_four_settings_and_keeps_the_others(void) {
     struct cca__config config;
     cca__config_init(&config);
@@ -198,7 +176,6 @@ static void a_version_chooses_the_tie_order(void) {
 }
 
 int main(void) {
-    a_setting_that_is_not_built_is_named();
     a_second_string_resets_four_settings_and_keeps_the_others();
     a_copy_owns_its_texts();
     a_version_chooses_how_the_string_is_read();

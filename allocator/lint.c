@@ -48,7 +48,10 @@ const struct cca_lint_rule cca_lint_rules[] = {
     {"fraction-of-nothing", CCA_LINT_SURPRISE, "per_process_memory_fraction:0", NULL},
     {"async-ignores", CCA_LINT_CONFLICT, "backend:cudaMallocAsync,max_split_size_mb:64", NULL},
     {"threads-without-register", CCA_LINT_NO_EFFECT, "pinned_num_register_threads:8", NULL},
-    {"not-built", CCA_LINT_REFUSED, "x_torch_faults:True", NULL},
+    {"bound-without-growth", CCA_LINT_NO_EFFECT, "x_bound_growth:True", NULL},
+    {"reclaim-with-expandable", CCA_LINT_NO_EFFECT, "x_reclaim_idle:True,expandable_segments:True",
+     NULL},
+    {"torch-faults", CCA_LINT_SURPRISE, "x_torch_faults:True", NULL},
 };
 const size_t cca_lint_rule_count = sizeof cca_lint_rules / sizeof cca_lint_rules[0];
 

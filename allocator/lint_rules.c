@@ -219,16 +219,6 @@ static void check_repeated(struct cca__lint *lint, const struct cca__lint_pair *
                    last->key, last->value);
 }
 
-static void check_built(struct cca__lint *lint, const struct cca__lint_pair *pair) {
-    if (pair->known->effect != CCA__UNBUILT || strcmp(pair->value, pair->known->standard) == 0)
-        return;
-    char instead[MESSAGE_SIZE];
-    snprintf(instead, sizeof instead, "write %s:%s", pair->key, pair->known->standard);
-    cca__lint_tell(lint, &(struct cca__lint_place){"not-built", pair->key, 0, LATEST}, instead,
-                   "%s:%.40s is read, but this allocator has only its default", pair->key,
-                   pair->value);
-}
-
 void cca__lint_values(struct cca__lint *lint) {
     for (size_t index = 0; index < lint->pair_count; ++index) {
         const struct cca__lint_pair *const pair = &lint->pairs[index];
@@ -236,7 +226,6 @@ void cca__lint_values(struct cca__lint *lint) {
         check_number(lint, pair);
         check_separators(lint, pair);
         check_repeated(lint, pair);
-        check_built(lint, pair);
     }
 }
 
@@ -409,4 +398,5 @@ void cca__lint_together(struct cca__lint *lint) {
     limits_together(lint);
     reserves_together(lint);
     behaviour_together(lint);
+    cca__lint_own(lint);
 }

@@ -49,4 +49,7 @@ void cca__lint_together(struct cca__lint *lint);
 // lint_divisions.c
 void cca__lint_divisions(struct cca__lint *lint);
 
+// lint_own.c
+void cca__lint_own(struct cca__lint *lint);
+
 #endif

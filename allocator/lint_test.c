@@ -68,6 +68,7 @@ static void what_works_is_passed_over(void) {
         "garbage_collection_threshold:0.8,per_process_memory_fraction:0.9",
         "expandable_segments:True",
         "max_split_size_mb:128,expandable_segments:True,x_bound_growth:True",
+        "x_retry_search:True,x_wait:enough,x_skip_stuck:True,x_poll:own,x_reclaim_idle:True",
         "expandable_segments:True,expandable_segments_reserve:40G",
         "expandable_segments_reserve_by_class:[a:1.0,b:40G],expandable_segments:True",
         "backend:native,release_lock_on_cudamalloc:True",

@@ -48,18 +48,6 @@ static void a_wrong_text_keeps_what_came_before_the_error(void) {
     allocator_destroy(allocator);
 }
 
-static void what_is_not_built_changes_nothing(void) {
-    struct allocator *const allocator = testing_create("max_split_size_mb:64", BASE_GIB);
-    BASE_CHECK_EQ(cca_set_config(allocator, "max_split_size_mb:32,x_torch_faults:True"),
-                  BASE_UNSUPPORTED);
-    BASE_CHECK(testing_message_has("x_torch_faults:True"));
-    struct cca_settings settings = settings_of(allocator);
-    BASE_CHECK_EQ(settings.max_split_size, 64 * BASE_MIB);
-    BASE_CHECK(strcmp(settings.text, "max_split_size_mb:64") == 0);
-    cca_settings_deinit(&settings);
-    allocator_destroy(allocator);
-}
-
 static void add_warning(void *context, const char *text) {
     strcat(context, text);
     strcat(context, "\n");
@@ -164,7 +152,6 @@ static void one_thread_asks_while_another_changes(void) {
 int main(void) {
     an_allocator_tells_what_is_in_force();
     a_wrong_text_keeps_what_came_before_the_error();
-    what_is_not_built_changes_nothing();
     ignored_values_are_told();
     the_environment_is_asked_in_order();
     older_releases_cut_the_fraction();

@@ -41,7 +41,8 @@ enum base_status cca__torch_release_split_locked(struct cca__pool *pool, uint32_
     const cudaError_t error = free_on_device(device, address);
     if (error != cudaSuccess) {
         ++device->num_device_free;
-        return cca__cuda_failed(error, "cudaFree of %zu bytes at %#llx inside a segment on device %d",
+        return cca__cuda_failed(error,
+                                "cudaFree of %zu bytes at %#llx inside a segment on device %d",
                                 size, (unsigned long long)address, device->ordinal);
     }
     BASE_CHECK_EQ(address, cca->segments[segment].address);

@@ -9,11 +9,12 @@
 // freed memory or crashes from here on:
 //
 // - A segment that went is *gone*: no part of it is ever handed out again, and snapshots leave it
-//   out. Its statistics stay as PyTorch's until its last block in use is freed; then what is left of
-//   it is taken off.
+//   out. Its statistics stay as PyTorch's until its last block in use is freed; then what is left
+//   of it is taken off.
 // - The program's pointers into it are dangling, but their frees are accepted, waits for events
 //   included, each once.
-// - If the driver gives the addresses to a new segment first, the blocks in use there count as freed
+// - If the driver gives the addresses to a new segment first, the blocks in use there count as
+// freed
 //   at that moment: from then on their addresses name what is new.
 #ifndef TIDEMARK_ALLOCATOR_TORCH_FAULTS_H
 #define TIDEMARK_ALLOCATOR_TORCH_FAULTS_H

@@ -1,7 +1,10 @@
 // The caching allocator decides as PyTorch 2.15's own did, line by line.
+#include "allocator/golden/compare.h"
 #include "allocator/golden/logs_check.h"
 #include "allocator/golden/recorded_logs.h"
 #include "base/check.h"
+
+#include <stdio.h>
 
 static const char *const logs[] = {GOLDEN_LOGS};
 static const char *const stream_logs[] = {GOLDEN_STREAM_LOGS};
@@ -10,6 +13,7 @@ static const char *const config_logs[] = {GOLDEN_CONFIG_LOGS};
 static const char *const expandable_logs[] = {GOLDEN_EXPANDABLE_LOGS};
 static const char *const setter_logs[] = {GOLDEN_SETTER_LOGS};
 static const char *const memory_logs[] = {GOLDEN_MEMORY_LOGS};
+static const char *const fault_logs[] = {GOLDEN_FAULT_LOGS};
 static const char *const sound_logs[] = {GOLDEN_SOUND_LOGS};
 
 static void caching_allocator_agrees_with_every_line_recorded_from_pytorch(void) {
@@ -49,12 +53,28 @@ static void caching_allocator_agrees_where_memory_runs_short_and_on_the_other_en
                       GOLDEN_MEMORY_LINE_COUNT);
 }
 
-// All that need no user pool, but for two that record a fault of PyTorch's. The errors are as many as
+// By default they differ from the first request on that PyTorch does wrong: the line of its file.
+static void pytorchs_faults_are_copied_where_that_is_asked_for(void) {
+    golden_logs_check_under(&golden_subject_caching, "x_torch_faults:True", fault_logs,
+                            sizeof fault_logs / sizeof fault_logs[0], GOLDEN_FAULT_LOG_COUNT,
+                            GOLDEN_FAULT_LINE_COUNT);
+    static const size_t different_lines[GOLDEN_FAULT_LOG_COUNT] = {14, 9};
+    for (size_t index = 0; index < GOLDEN_FAULT_LOG_COUNT; index++) {
+        static struct golden_result result;
+        char path[256];
+        snprintf(path, sizeof path, "allocator/golden/testdata/%s.log", fault_logs[index]);
+        golden_compare(path, &golden_subject_caching, NULL, &result);
+        BASE_CHECK_EQ(result.verdict, GOLDEN_DIFFERS);
+        BASE_CHECK_EQ(result.line_number, different_lines[index]);
+    }
+}
+
+// All that need no user pool. The errors are as many as
 // `grep -c " = oom "` finds in these logs.
 static void nothing_recorded_was_left_out_and_the_numbers_of_every_error_add_up(void) {
     const struct golden_tally tally = golden_logs_tally();
-    BASE_CHECK_EQ(tally.logs, 114);
-    BASE_CHECK_EQ(tally.lines, 125955);
+    BASE_CHECK_EQ(tally.logs, 116);
+    BASE_CHECK_EQ(tally.lines, 126026);
     BASE_CHECK_EQ(tally.out_of_memory, 1697);
 }
 
@@ -70,6 +90,7 @@ int main(void) {
     settings_strings_are_read_as_pytorch_reads_them();
     caching_allocator_agrees_on_expandable_segments();
     caching_allocator_agrees_where_memory_runs_short_and_on_the_other_entry_points();
+    pytorchs_faults_are_copied_where_that_is_asked_for();
     nothing_recorded_was_left_out_and_the_numbers_of_every_error_add_up();
     memory_in_use_stays_when_max_split_size_is_lowered();
 }

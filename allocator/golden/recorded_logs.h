@@ -67,6 +67,11 @@
         "rule-no-caching-false", "rule-throw", "rule-throw-ppmf", "throw-tight",                   \
         "throw-ppmf60-tight", "exp-throw-multi", "exp-throw-tight"
 
+// Faults of PyTorch, which x_torch_faults:True copies.
+#define GOLDEN_FAULT_LOG_COUNT  2
+#define GOLDEN_FAULT_LINE_COUNT 71
+#define GOLDEN_FAULT_LOGS       "rule-release-split-block", "rule-release-split-head"
+
 // Not recorded but written: what is right where PyTorch 2.15 is wrong.
 #define GOLDEN_SOUND_LOG_COUNT  2
 #define GOLDEN_SOUND_LINE_COUNT 106

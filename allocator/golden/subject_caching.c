@@ -216,7 +216,8 @@ static void caching_counts(struct allocator *allocator, struct golden_counts *co
     *counts =
         (struct golden_counts){.malloc = sim_call_count(SIM_CALL_MALLOC) - failed,
                                .malloc_failed = failed,
-                               .free = sim_call_count(SIM_CALL_FREE),
+                               .free = sim_call_count(SIM_CALL_FREE) -
+                                       sim_call_failed_count(SIM_CALL_FREE),
                                .address_reserve = sim_call_count(SIM_CALL_ADDRESS_RESERVE),
                                .address_free = sim_call_count(SIM_CALL_ADDRESS_FREE),
                                .create = sim_call_count(SIM_CALL_MEM_CREATE) - create_failed,
