@@ -99,7 +99,7 @@ static uint32_t take_off(struct cca__pool *pool, uint32_t number) {
     cca__lock_take(&stream->lock);
     const struct cca__block *const block = cca__block_at(cca, number);
     const uint32_t segment = block->segment;
-    cca__observe_segment(cca, ALLOCATOR_SEGMENT_FREE, pool, block->address, block->size);
+    (void)cca__observe_segment(cca, ALLOCATOR_SEGMENT_FREE, pool, block->address, block->size);
     cca__segment_unlink_locked(cca, stream, segment);
     cca__block_give_back(&stream->unused_blocks, &cca->block_chunks, number);
     if (stream->first_segment == 0)
@@ -112,8 +112,9 @@ static uint32_t take_off(struct cca__pool *pool, uint32_t number) {
 static void put_on_locked(struct cca__pool *pool, uint32_t segment, uint32_t number) {
     struct cca *const cca = pool->device->owner;
     cca__segment_enter_locked(cca, pool, segment, number);
-    cca__observe_segment(cca, ALLOCATOR_SEGMENT_ALLOC, pool, cca->segments[segment].address,
-                         cca->segments[segment].size);
+    cca->segments[segment].stack =
+        cca__observe_segment(cca, ALLOCATOR_SEGMENT_ALLOC, pool, cca->segments[segment].address,
+                             cca->segments[segment].size);
     cca__free_index_insert(&pool->index, cca->blocks, number);
 }
 

@@ -37,7 +37,7 @@ enum base_status cca__torch_release_split_locked(struct cca__pool *pool, uint32_
     const uint64_t address = block->address;
     const size_t size = block->size;
     const uint32_t segment = block->segment;
-    cca__observe_segment(cca, ALLOCATOR_SEGMENT_FREE, pool, address, size);
+    (void)cca__observe_segment(cca, ALLOCATOR_SEGMENT_FREE, pool, address, size);
     const cudaError_t error = free_on_device(device, address);
     if (error != cudaSuccess) {
         ++device->num_device_free;
