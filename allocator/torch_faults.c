@@ -121,7 +121,7 @@ static void free_for_the_program_locked(struct cca__pool *pool, uint32_t number,
     struct cca__block *const block = cca__block_at(cca, number);
     cca__uses_forget_locked(cca, block);
     if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(pool->device, -1);
-    cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
+    if (cca->watched) cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
     cca__pool_free_locked(cca, pool, number, over_limit);
 }
 
