@@ -172,6 +172,8 @@ struct allocator_snapshot_entry {
 struct allocator_snapshot_trace {
     int device;
     size_t entry_first, entry_count;
+    size_t total_bytes; // of the device
+    double fraction;    // of it that the process may take; 0: no limit
 };
 
 // Return addresses, innermost first, in allocator_snapshot.frames. The first ones are the

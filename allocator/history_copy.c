@@ -81,7 +81,13 @@ enum base_status cca__history_copy_locked(struct cca__device *device,
         if (entries[index].time_us < entries[index - 1].time_us)
             entries[index].time_us = entries[index - 1].time_us;
     snapshot->traces[snapshot->trace_count++] = (struct allocator_snapshot_trace){
-        .device = device->ordinal, .entry_first = snapshot->entry_count, .entry_count = count};
+        .device = device->ordinal,
+        .entry_first = snapshot->entry_count,
+        .entry_count = count,
+        .total_bytes = device->total_bytes,
+        .fraction = device->limited ? (double)device->allowed_bytes / (double)device->total_bytes
+                                    : 0.0,
+    };
     snapshot->entry_count += count;
     return BASE_OK;
 }

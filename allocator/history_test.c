@@ -384,7 +384,7 @@ static void frames_that_are_none_end_the_stack(void) {
             const uint32_t stack = snapshot.entries[snapshot.entry_count - 1].stack;
             BASE_CHECK_NE(stack, 0);
             BASE_CHECK(stack_has(&snapshot, stack, "with_wild_frame", NULL));
-            BASE_CHECK_LE(snapshot.stacks[stack].frame_count, 8);
+            BASE_CHECK(!stack_has(&snapshot, stack, "main", NULL));
             allocator_snapshot_deinit(&snapshot);
             testing_free(allocator, pointer);
         }

@@ -58,7 +58,7 @@ static enum base_status convert(const char *in, const char *out, bool pickle) {
     if (status == BASE_OK && name != NULL) status = trace_set_text(&trace->name, name);
     if (status == BASE_OK)
         status =
-            pickle ? trace__write_snapshot(trace, out) : trace_write(trace, out, !uncompressed);
+            pickle ? trace_write_snapshot(trace, out) : trace_write(trace, out, !uncompressed);
     trace_destroy(trace);
     return status;
 }

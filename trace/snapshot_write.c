@@ -42,6 +42,25 @@ void trace__pickler_event(struct trace_pickler *pickle, const struct trace_event
     if (event->time_us != 0) key_integer(pickle, TRACE_PICKLE_TIME_US, event->time_us);
 }
 
+static void key_text_bool(struct trace_pickler *pickle, const char *key, bool value) {
+    trace__pickler_text(pickle, key, NULL);
+    trace__pickler_bool(pickle, value);
+}
+
+static void write_other_settings(struct trace_pickler *pickle,
+                                 const struct trace_other_settings *other) {
+    trace__pickler_text(pickle, "pinned_num_register_threads", NULL);
+    trace__pickler_integer(pickle, other->pinned_num_register_threads);
+    key_text_bool(pickle, "release_lock_on_cudamalloc", other->release_lock_on_cudamalloc);
+    key_text_bool(pickle, "pinned_use_cuda_host_register", other->pinned_use_cuda_host_register);
+    key_text_bool(pickle, "graph_capture_record_stream_reuse",
+                  other->graph_capture_record_stream_reuse);
+    trace__pickler_text(pickle, "max_round_threshold", NULL);
+    trace__pickler_signed(pickle, other->max_round_threshold);
+    trace__pickler_text(pickle, "max_cached_size", NULL);
+    trace__pickler_signed(pickle, other->max_cached_size);
+}
+
 void trace__pickler_settings(struct trace_pickler *pickle, const struct trace_settings *settings) {
     trace__pickler_word(pickle, TRACE_PICKLE_ALLOCATOR_SETTINGS);
     trace__pickler_dict_begin(pickle);
@@ -53,6 +72,7 @@ void trace__pickler_settings(struct trace_pickler *pickle, const struct trace_se
     trace__pickler_number(pickle, settings->garbage_collection_threshold);
     trace__pickler_word(pickle, TRACE_PICKLE_EXPANDABLE_SEGMENTS);
     trace__pickler_bool(pickle, settings->expandable_segments);
+    if (settings->other.known) write_other_settings(pickle, &settings->other);
     trace__pickler_word(pickle, TRACE_PICKLE_ROUNDUP_POWER2_DIVISIONS);
     trace__pickler_dict_begin(pickle);
     for (int i = 0; i < 16; i++) {
@@ -198,7 +218,7 @@ static uint32_t *memo_create(size_t count) {
     return memo;
 }
 
-enum base_status trace__write_snapshot(const struct trace *trace, const char *path) {
+enum base_status trace_write_snapshot(const struct trace *trace, const char *path) {
     enum base_status status = trace__validate(trace);
     if (status != BASE_OK) return base_status_prefix(status, "%s", path);
     struct writer writer = {.trace = trace, .no_frames_memo = TRACE_PICKLE_UNKNOWN};

@@ -161,7 +161,7 @@ static void a_written_snapshot_is_read_back_as_it_was(void) {
     struct trace *trace = sample(), *read = NULL;
     char path[512];
     snprintf(path, sizeof path, "%ssample.pickle", trace_test_folder());
-    BASE_CHECK_EQ(trace__write_snapshot(trace, path), BASE_OK);
+    BASE_CHECK_EQ(trace_write_snapshot(trace, path), BASE_OK);
     enum base_status status = trace_read(path, NULL, &read);
     if (status != BASE_OK) fprintf(stderr, "%s\n", base_status_message());
     BASE_CHECK_EQ(status, BASE_OK);
@@ -180,7 +180,7 @@ static void recorded_runs_survive_the_way_through_a_snapshot(const char *path) {
     char copy[512];
     BASE_CHECK_EQ(trace_read(path, NULL, &trace), BASE_OK);
     snprintf(copy, sizeof copy, "%scopy.pickle", trace_test_folder());
-    BASE_CHECK_EQ(trace__write_snapshot(trace, copy), BASE_OK);
+    BASE_CHECK_EQ(trace_write_snapshot(trace, copy), BASE_OK);
     BASE_CHECK_EQ(trace_read(copy, NULL, &read), BASE_OK);
     check_same_events(trace, read);
     check_same_final_state(trace, read);
@@ -193,7 +193,7 @@ static void a_json_beside_the_snapshot_gives_capacity_fraction_and_version(void)
     struct trace *trace = sample(), *read = NULL;
     char path[512];
     snprintf(path, sizeof path, "%sbeside.pickle", trace_test_folder());
-    BASE_CHECK_EQ(trace__write_snapshot(trace, path), BASE_OK);
+    BASE_CHECK_EQ(trace_write_snapshot(trace, path), BASE_OK);
     static const char good[] = "{\"device_capacity\": 85899345920, \"memory_fraction\": 0.25, "
                                "\"torch\": \"2.9.1\", \"other\": []}";
     trace_test_file("beside.json", good, strlen(good));

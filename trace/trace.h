@@ -94,6 +94,16 @@ struct trace_block {
     uint8_t state; // enum trace_block_state
 };
 
+// Settings that a snapshot names and no replay needs. Sizes are bytes, -1 unlimited.
+struct trace_other_settings {
+    bool known;
+    bool release_lock_on_cudamalloc, graph_capture_record_stream_reuse;
+    // Of PyTorch's allocator for page-locked memory
+    bool pinned_use_cuda_host_register;
+    uint64_t pinned_num_register_threads;
+    int64_t max_round_threshold, max_cached_size;
+};
+
 // What the recording says of its allocator; "known" tells whether the file said so.
 struct trace_settings {
     bool known;
@@ -102,6 +112,9 @@ struct trace_settings {
     double garbage_collection_threshold; // 0: off
     bool expandable_segments;
     uint32_t roundup_power2_divisions[16]; // for 1, 2, 4 ... 32768 MiB
+    // Of an allocator that is being recorded; readers leave them out, and a .tmt has no place for
+    // them
+    struct trace_other_settings other;
     // From the JSON beside the snapshot, or a .tmt that carries it on:
     char *torch_version;     // "2.15.0"; NULL if unknown
     uint64_t capacity_bytes; // of the device; 0 if unknown
@@ -158,6 +171,12 @@ enum base_status trace_read(const char *path, const struct trace_read_options *o
 // Writes a .tmt (docs/trace-format.md); zlib-compressed unless told otherwise. The file appears when
 // it is complete.
 enum base_status trace_write(const struct trace *trace, const char *path, bool compress) BASE_MUST_USE;
+
+// Writes a PyTorch memory snapshot: the dictionary that torch.cuda.memory._dump_snapshot pickles
+// (protocol 4), with builtin types only. What a snapshot has no place for (name, source, capacity,
+// fraction, version) is left out. The file appears when it is complete. BASE_FORMAT if the trace
+// breaks its promises.
+enum base_status trace_write_snapshot(const struct trace *trace, const char *path) BASE_MUST_USE;
 
 void trace_destroy(struct trace *trace);
 
