@@ -194,12 +194,12 @@ static void rows_add(void) {
 }
 
 static void print(const struct base_common *common, const struct bench_context *context) {
+    rows_add(); // in smoke mode too, where nothing of them is told
     if (speed_run.smoke) {
         printf("allocator: %zu cases, results right, nothing leaked (seed %" PRIu64 ")\n",
                bench_results_count(speed_results), speed_run.seed);
         return;
     }
-    rows_add();
     if (common->format_json) {
         bench_results_print(speed_results);
         return;

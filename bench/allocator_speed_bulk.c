@@ -334,9 +334,11 @@ static struct speed_case *bulk_add(const char *name, uint64_t count,
 }
 
 void speed_bulk_add(void) {
-    pending =
-        speed_case_add_session(SPEED_GROUP_PATTERN, "pending/32_streams", &bench_subject_caching,
-                               speed_pattern_get(SPEED_PATTERN_PAIR_4M), 1, BENCH_STREAMS_ONE);
+    const struct bench_pattern *pair = speed_pattern_get(SPEED_PATTERN_PAIR_4M);
+    pending_list = speed_case_add_session(SPEED_GROUP_PATTERN, "pending/32_streams",
+                                          &bench_subject_mutex_list, pair, 1, BENCH_STREAMS_ONE);
+    pending = speed_case_add_session(SPEED_GROUP_PATTERN, "pending/32_streams",
+                                     &bench_subject_caching, pair, 1, BENCH_STREAMS_ONE);
     pending->setup.prepare = pending_begin;
     pending->setup.finish = pending_end;
     snapshot = bulk_add("snapshot", SNAPSHOT_BLOCK_COUNT, measure_snapshot, "a block");
