@@ -22,8 +22,7 @@ static uint32_t find_locked(const struct cca *cca, struct cca__pool *pool, uint6
 // Whether the first SIZE bytes can be cut off a free block.
 static bool can_cut(const struct cca *cca, const struct cca__pool *pool,
                     const struct cca__block *block, size_t size) {
-    const bool finely =
-        pool->is_small || cca__block_is_expandable(block) || cca__pool_expands(cca, pool);
+    const bool finely = pool->is_small || cca__pool_expands(cca, pool);
     return cca__should_split(finely, block->size, size, cca->config.sizes.max_split_size);
 }
 

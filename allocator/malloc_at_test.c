@@ -82,6 +82,20 @@ static void an_oversize_part_of_an_expandable_segment_is_cut_off(void) {
     allocator_destroy(allocator);
 }
 
+// It is the setting that says how blocks are cut, not where they come from.
+static void a_block_of_an_expandable_segment_is_cut_as_the_setting_now_says(void) {
+    struct allocator *const allocator = testing_create("expandable_segments:True", BASE_GIB);
+    char *const base = testing_malloc(allocator, 60 * MIB, NULL);
+    testing_free(allocator, base);
+    BASE_CHECK_EQ(cca_set_config(allocator, "expandable_segments:False,max_split_size_mb:30"),
+                  BASE_OK);
+    BASE_CHECK(malloc_at(allocator, 2 * MIB, NULL, base, 40 * MIB) == NULL); // 40 cannot be cut off
+    BASE_CHECK(malloc_at(allocator, 50 * MIB, NULL, base, 0) != NULL);
+    BASE_CHECK_EQ(testing_stats(allocator).allocated_bytes[ALLOCATOR_STAT_ALL].current,
+                  60 * (int64_t)MIB);
+    allocator_destroy(allocator);
+}
+
 // Between the hand-out of the part before and that of the request, all that follows the part is
 // inactive split: a peak, also where another stream's counters make the sum.
 static void the_way_there_is_a_peak(void) {
@@ -172,6 +186,7 @@ int main(void) {
     what_is_not_free_or_not_there_is_refused();
     an_oversize_part_is_not_cut_off();
     an_oversize_part_of_an_expandable_segment_is_cut_off();
+    a_block_of_an_expandable_segment_is_cut_as_the_setting_now_says();
     the_way_there_is_a_peak();
     for (uint64_t seed = 1; seed <= 5; ++seed) {
         any_order_of_requests_at_addresses_is_served("", seed);
