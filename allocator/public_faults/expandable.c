@@ -212,7 +212,7 @@ const struct public_fault_case public_faults_expandable[PUBLIC_FAULTS_EXPANDABLE
     {.names = "pt#173049", .pattern = "the message advises what is on already", .run = advice},
     {.names = "Mooncake#2511 torch_memory_saver#24",
      .pattern = "mapped memory is handed to libraries that cannot take it",
-     .elsewhere = "a table of libraries: docs/expandable-segments.md"},
+     .elsewhere = "a matter of those libraries: without the setting memory is cudaMalloc's"},
     {.names = "pt#147851",
      .pattern = "no effect with an allocator of the program's own in a pool",
      .elsewhere = "user pools are not built"},

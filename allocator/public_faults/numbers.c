@@ -135,8 +135,8 @@ const struct public_fault_case public_faults_numbers[PUBLIC_FAULTS_NUMBERS_COUNT
     {.names = "pt#182277", .pattern = "2^63 bytes and more", .run = edge_sizes},
     {.names = "pt#139181 accelerate#2868",
      .pattern = "a shape whose product overflows",
-     .elsewhere = "tensor/: sizes are made of shapes there"},
+     .elsewhere = "a matter of tensors: sizes are made of shapes there"},
     {.names = "pt#70028",
      .pattern = "a profiler shows negative allocations",
-     .elsewhere = "trace/: its readers look at signs"},
+     .elsewhere = "a matter of readers of traces"},
 };

@@ -7,8 +7,8 @@
 //     bazel run //allocator:public_faults -- pt#189504
 //
 // Names are REPOSITORY#ISSUE; pt is pytorch/pytorch, tf tensorflow/tensorflow, vllm
-// vllm-project/vllm. A report that does not concern this allocator stands in the list with the
-// reason.
+// vllm-project/vllm; a case that nobody reported has a plain one. A report that does not concern
+// this allocator stands in the list with the reason.
 #ifndef TIDEMARK_ALLOCATOR_PUBLIC_FAULTS_PUBLIC_FAULTS_H
 #define TIDEMARK_ALLOCATOR_PUBLIC_FAULTS_PUBLIC_FAULTS_H
 

@@ -1,6 +1,7 @@
 // record_stream, and memory that waits for other streams.
 #include "allocator/public_faults/case.h"
 #include "allocator/public_faults/themes.h"
+#include "base/thread.h"
 #include "simulator/sim_race.h"
 
 static void free_after_use(struct allocator *allocator, void *pointer, cudaStream_t user) {
@@ -38,6 +39,70 @@ static void one_stream_stalled(const struct public_fault_teller *teller) {
     poll(allocator);
     tell(teller, "", "waiting MiB", 256, active_mib(allocator));
     case_end(allocator);
+}
+
+// The same within one queue: a handle that names a stream in each thread. Another thread's stream
+// stands still, with a block of 256 MiB; this one's four of 128 are done.
+struct stalled_thread {
+    struct allocator *allocator;
+    struct base_mutex mutex;
+    struct base_condition condition;
+    bool is_stalled, may_go_on;
+};
+static void run_stalled_thread(void *argument) {
+    struct stalled_thread *const stalled = argument;
+    sim_stream_hold(cudaStreamPerThread, true);
+    free_after_use(stalled->allocator, testing_malloc(stalled->allocator, 256 * MIB, NULL),
+                   cudaStreamPerThread);
+    base_mutex_lock(&stalled->mutex);
+    stalled->is_stalled = true;
+    base_condition_broadcast(&stalled->condition);
+    while (!stalled->may_go_on)
+        base_condition_wait(&stalled->condition, &stalled->mutex);
+    base_mutex_unlock(&stalled->mutex);
+    sim_stream_hold(cudaStreamPerThread, false);
+}
+static void one_thread_stalled(const struct public_fault_teller *teller) {
+    static const char *const configs[] = {"", "x_skip_stuck:True"};
+    for (int index = 0; index < 2; ++index) {
+        struct stalled_thread stalled = {.allocator = case_begin(configs[index], 8 * GIB),
+                                         .mutex = BASE_MUTEX_INITIALIZER,
+                                         .condition = BASE_CONDITION_INITIALIZER};
+        struct base_thread thread;
+        base_thread_start(&thread, run_stalled_thread, &stalled);
+        base_mutex_lock(&stalled.mutex);
+        while (!stalled.is_stalled)
+            base_condition_wait(&stalled.condition, &stalled.mutex);
+        base_mutex_unlock(&stalled.mutex);
+        for (int count = 0; count < 4; ++count)
+            free_after_use(stalled.allocator, testing_malloc(stalled.allocator, 128 * MIB, NULL),
+                           cudaStreamPerThread);
+        poll(stalled.allocator);
+        tell(teller, configs[index], "waiting MiB", index == 0 ? 256 + 4 * 128 : 256,
+             active_mib(stalled.allocator));
+        base_mutex_lock(&stalled.mutex);
+        stalled.may_go_on = true;
+        base_condition_broadcast(&stalled.condition);
+        base_mutex_unlock(&stalled.mutex);
+        base_thread_join(&thread);
+        case_end(stalled.allocator);
+    }
+}
+
+// Thirty-two streams have work that waits, none of it for the stream that asks.
+static void queries_of_others(const struct public_fault_teller *teller) {
+    static const char *const configs[] = {"", "x_poll:own"};
+    for (int index = 0; index < 2; ++index) {
+        struct allocator *const allocator = case_begin(configs[index], 8 * GIB);
+        const cudaStream_t own = testing_stream();
+        for (int count = 0; count < 32; ++count)
+            free_after_use(allocator, testing_malloc(allocator, MIB, NULL), held_stream());
+        const uint64_t before = sim_call_count(SIM_CALL_EVENT_QUERY);
+        (void)testing_malloc(allocator, MIB, own);
+        tell(teller, configs[index], "event queries of one request", index == 0 ? 32 : 0,
+             (int64_t)(sim_call_count(SIM_CALL_EVENT_QUERY) - before));
+        case_end(allocator);
+    }
 }
 
 // 4 GiB. 3.5 reserved and free; 3 and 0.25 GiB of it taken, the first one used elsewhere and freed.
@@ -209,8 +274,15 @@ const struct public_fault_case public_faults_streams[PUBLIC_FAULTS_STREAMS_COUNT
      .run = collectives_in_flight},
     {.names = "pt#71616",
      .pattern = "an unfinished event at the head hides finished ones",
-     .better = "x_skip_stuck:True, where one handle names several streams",
      .run = one_stream_stalled},
+    {.names = "pt#71745",
+     .pattern = "the same where one handle names a stream in each thread",
+     .better = "x_skip_stuck:True",
+     .run = one_thread_stalled},
+    {.names = "polling-of-many-streams",
+     .pattern = "every request asks every stream of the device",
+     .better = "x_poll:own",
+     .run = queries_of_others},
     {.names = "pt#183501",
      .pattern = "the same in the pool of host memory",
      .elsewhere = "there is no pool of host memory here"},

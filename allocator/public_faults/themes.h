@@ -6,7 +6,7 @@
 #include "allocator/public_faults/public_faults.h"
 
 #define PUBLIC_FAULTS_FRAGMENTATION_COUNT 14
-#define PUBLIC_FAULTS_STREAMS_COUNT       13
+#define PUBLIC_FAULTS_STREAMS_COUNT       15
 #define PUBLIC_FAULTS_EXPANDABLE_COUNT    14
 #define PUBLIC_FAULTS_SETTINGS_COUNT      13
 #define PUBLIC_FAULTS_NUMBERS_COUNT       10
