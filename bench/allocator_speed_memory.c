@@ -27,7 +27,7 @@
 #define BYTES_MIN ((uint64_t)512)
 #define PER_BLOCK "bytes_per_block"
 #define PER_BLOCK_EMPTIED "bytes_per_block_emptied"
-#define LIMIT_EMPTIED_BYTES 1 // "given back": what an allocator keeps by itself does not grow
+#define LIMIT_EMPTIED_BYTES 1000000 // "given back": all that may stay, a byte for each of 10^6
 
 static struct range {
     const char *name, *text, *source; // of the limit
@@ -250,7 +250,7 @@ void speed_memory_rows_add(void) {
         snprintf(text, sizeof text, "after empty_cache, %s", range->name);
         const struct speed_row row = {.text = text,
                                       .measured = counter(range->measured, PER_BLOCK_EMPTIED),
-                                      .limit = LIMIT_EMPTIED_BYTES,
+                                      .limit = LIMIT_EMPTIED_BYTES / (double)range->measured->count,
                                       .unit = SPEED_UNIT_BYTES};
         speed_row_add(&row, NULL, "%s", "a block that was live");
     }
