@@ -104,9 +104,37 @@ static APART enum base_status malloc_waiting(struct cca *cca, struct cca__stream
     return malloc_locked(cca, stream, size, pointer);
 }
 
+// Only what is cached; *SERVED becomes NULL if nothing is.
+static enum base_status serve_cached(struct cca *cca, struct cca__stream *stream, size_t size,
+                                     void **served) {
+    bool over_limit = false;
+    cca__lock_take(&stream->lock);
+    const size_t rounded = cca__round_size(&cca->config.sizes, size);
+    struct cca__pool *const pool = pool_for(stream, rounded);
+    const enum base_status status =
+        cca__pool_serve_locked(cca, pool, rounded, size, served, &over_limit);
+    // A search that ends in nothing is made again, and counts then.
+    if (status == BASE_OK && *served != NULL && stream->device->counts_requests &&
+        !pool->is_small)
+        atomic_fetch_add_explicit(&stream->device->large_searches, 1, memory_order_relaxed);
+    cca__lock_release(&stream->lock);
+    if (over_limit) cca__stats_meet(stream);
+    return status;
+}
+
 static APART enum base_status malloc_polling(struct cca *cca, struct cca__stream *stream,
                                              size_t size, void **pointer) {
-    const enum base_status status = cca__poll_pending(stream);
+    bool polled;
+    enum base_status status = cca__poll_pending_if_idle(stream, &polled);
+    if (status == BASE_OK && !polled) {
+        // A hit does not wait for another thread that has a driver call to make; but nothing is
+        // taken from the device before all that was freed has been asked for.
+        void *served;
+        status = serve_cached(cca, stream, size, &served);
+        if (status == BASE_OK && served != NULL) *pointer = served;
+        if (status != BASE_OK || served != NULL) return status;
+        status = cca__poll_pending(stream);
+    }
     return status == BASE_OK ? malloc_waiting(cca, stream, size, pointer) : status;
 }
 
@@ -412,9 +440,11 @@ enum base_status cca_config_check(const char *text) {
 
 enum base_status cca_set_config(struct allocator *allocator, const char *config) {
     struct cca *const cca = cca__of(allocator);
+    enum base_status status = cca__fork_check(cca);
+    if (status != BASE_OK) return status;
     cca__lock_take(&cca->settings_lock);
     struct cca__config changed;
-    enum base_status status = cca__config_copy(&changed, &cca->config);
+    status = cca__config_copy(&changed, &cca->config);
     if (status == BASE_OK) {
         status = cca__config_apply(&changed, config, &cca->warnings);
         // What was applied before an error stays, as in PyTorch.
@@ -460,6 +490,8 @@ enum base_status cca_round_size(struct allocator *allocator, size_t size, size_t
         return base_status_set(BASE_INVALID_VALUE,
                                "size %zu: only requests of 1 byte to 2^60 - 1 bytes are rounded",
                                size);
+    const enum base_status status = cca__fork_check(cca);
+    if (status != BASE_OK) return status;
     cca__lock_take(&cca->settings_lock);
     *rounded = cca__round_size(&cca->config.sizes, size);
     *segment = cca__segment_size(&cca->config.sizes, *rounded);
@@ -488,6 +520,7 @@ static void destroy_metadata(struct cca *cca) {
 
 static void caching_destroy(struct allocator *allocator) {
     struct cca *const cca = cca__of(allocator);
+    cca__fork_forget(cca);
     for (int ordinal = 0; ordinal < CCA__DEVICES_MAX; ++ordinal) {
         struct cca__device *const device = atomic_load(&cca->devices[ordinal]);
         if (device != NULL) cca__device_destroy(device);
@@ -561,7 +594,9 @@ enum base_status cca_allocator_create(const struct cca_options *options,
     cca__history_init(&cca->history);
     status = init_metadata(cca);
     if (status == BASE_OK && options->no_caching) status = cca__uncached_init(cca);
+    if (status == BASE_OK) status = cca__fork_watch(cca);
     if (status != BASE_OK) {
+        allocator_destroy(cca->uncached);
         destroy_metadata(cca);
         return status;
     }

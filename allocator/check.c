@@ -304,6 +304,7 @@ static void check_slabs(struct cca *cca, const struct slabs *slabs) {
 void cca_check(struct allocator *allocator) {
     struct cca *const cca = cca__of(allocator);
     struct slabs slabs = {0};
+    if (cca->is_of_parent) return;
     cca__lock_take(&cca->settings_lock);
     cca__devices_lock_all(cca);
     for (int ordinal = 0; ordinal < CCA__DEVICES_MAX; ++ordinal) {

@@ -191,6 +191,8 @@ struct cca {
     double fraction;                    // what a new device starts with, if it is set
     bool fraction_set;
     bool refuse_interior_pointers;      // never changes
+    bool is_of_parent;                  // set in a child process (fork.h)
+    struct cca *made_next, *made_previous; // fork.c's list
     int64_t max_split_size_at_creation; // as statistics show it
     struct cca_out_of_memory_observer out_of_memory_observer;
     // Set while no other thread is in the allocator.

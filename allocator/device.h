@@ -4,6 +4,7 @@
 #define TIDEMARK_ALLOCATOR_DEVICE_H
 
 #include "allocator/core.h"
+#include "allocator/fork.h"
 
 // The device of that number. BASE_INVALID_VALUE if there is none, BASE_CUDA if it cannot be
 // asked.
@@ -11,6 +12,7 @@ enum base_status cca__device_make(struct cca *cca, int ordinal,
                                   struct cca__device **device) BASE_MUST_USE;
 static inline enum base_status cca__device_get(struct cca *cca, int ordinal,
                                                struct cca__device **device) {
+    if (__builtin_expect(cca->is_of_parent, 0)) return cca__fork_check(cca);
     if (__builtin_expect(ordinal >= 0 && ordinal < CCA__DEVICES_MAX, 1)) {
         // Acquire pairs with the release of cca__device_make.
         *device = atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);

@@ -2,6 +2,8 @@
 // allocator and may take as long as they like.
 #include "allocator/free_memory.h"
 
+#include "allocator/fork.h"
+
 #include <string.h>
 
 // Which allocator's callbacks this thread is in: what they allocate asks nobody again.
@@ -15,6 +17,8 @@ static bool is_same(const struct cca_free_memory_callback *a,
 enum base_status cca_add_free_memory_callback(struct allocator *allocator,
                                               const struct cca_free_memory_callback *callback) {
     struct cca *const cca = cca__of(allocator);
+    const enum base_status status = cca__fork_check(cca);
+    if (status != BASE_OK) return status;
     cca__lock_take(&cca->callbacks_lock);
     const size_t count = atomic_load_explicit(&cca->callback_count, memory_order_relaxed);
     const bool has_room = count < CCA_FREE_MEMORY_CALLBACKS_MAX;
@@ -31,6 +35,8 @@ enum base_status cca_add_free_memory_callback(struct allocator *allocator,
 enum base_status cca_remove_free_memory_callback(struct allocator *allocator,
                                                  const struct cca_free_memory_callback *callback) {
     struct cca *const cca = cca__of(allocator);
+    const enum base_status status = cca__fork_check(cca);
+    if (status != BASE_OK) return status;
     cca__lock_take(&cca->callbacks_lock);
     const size_t count = atomic_load_explicit(&cca->callback_count, memory_order_relaxed);
     size_t place = 0;

@@ -56,6 +56,12 @@ static inline bool cca__lock_release_taken(struct cca__lock *lock) {
     return __builtin_expect(atomic_load_explicit(&lock->waiters, memory_order_relaxed) != 0, 0);
 }
 
+// Takes the lock if nobody has it; released as any other.
+static inline bool cca__lock_try(struct cca__lock *lock) {
+    if (cca__lock_is_mutex()) return base_mutex_try_lock(&lock->mutex);
+    return atomic_exchange_explicit(&lock->taken, 1, memory_order_acquire) == 0;
+}
+
 static inline void cca__lock_take(struct cca__lock *lock) {
     if (cca__lock_is_mutex()) {
         base_mutex_lock(&lock->mutex);

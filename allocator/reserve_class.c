@@ -95,6 +95,8 @@ enum base_status cca_set_reserve_class_default(struct allocator *allocator, cons
                                "reserve class '%s': %g is no part of a device, more than 0 and at "
                                "most 1.125",
                                name, fraction);
+    const enum base_status status = cca__fork_check(cca);
+    if (status != BASE_OK) return status;
     cca__lock_take(&cca->reserve_lock);
     struct cca__reserve_class_memory *const class = find_class(cca, name);
     if (class != NULL) class->fraction = fraction;

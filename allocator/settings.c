@@ -2,6 +2,7 @@
 #include "allocator/settings.h"
 
 #include "allocator/core.h"
+#include "allocator/fork.h"
 #include "allocator/warning.h"
 
 #include <stdlib.h>
@@ -52,7 +53,8 @@ static enum base_status config_alloc(struct cca__config **config) {
 enum base_status cca_settings(struct allocator *allocator, struct cca_settings *settings) {
     struct cca *const cca = cca__of(allocator);
     struct cca__config *config;
-    enum base_status status = config_alloc(&config);
+    enum base_status status = cca__fork_check(cca);
+    if (status == BASE_OK) status = config_alloc(&config);
     if (status != BASE_OK) return status;
     cca__lock_take(&cca->settings_lock);
     status = cca__config_copy(config, &cca->config);

@@ -286,18 +286,37 @@ static enum base_status poll_own_locked(struct cca__stream *stream) {
     return status;
 }
 
-enum base_status cca__poll_pending(struct cca__stream *stream) {
+// Whether a request of STREAM looks at no queue.
+static bool polls_nothing(const struct cca__stream *stream) {
+    return atomic_load_explicit(&stream->device->polls_own, memory_order_relaxed) &&
+           atomic_load_explicit(&stream->waits_for, memory_order_relaxed) == 0;
+}
+
+static enum base_status poll_locked(struct cca__stream *stream) {
     struct cca__device *const device = stream->device;
-    const bool own = atomic_load_explicit(&device->polls_own, memory_order_relaxed);
-    if (own && atomic_load_explicit(&stream->waits_for, memory_order_relaxed) == 0) return BASE_OK;
+    if (atomic_load_explicit(&device->polls_own, memory_order_relaxed))
+        return poll_own_locked(stream);
     enum base_status status = BASE_OK;
-    cca__lock_take(&device->events_lock);
-    if (own)
-        status = poll_own_locked(stream);
-    else
-        for (size_t index = 0; index < device->stream_count && status == BASE_OK; ++index)
-            status = poll_queue_locked(device, &device->by_handle[index]->queue);
-    cca__lock_release(&device->events_lock);
+    for (size_t index = 0; index < device->stream_count && status == BASE_OK; ++index)
+        status = poll_queue_locked(device, &device->by_handle[index]->queue);
+    return status;
+}
+
+enum base_status cca__poll_pending(struct cca__stream *stream) {
+    if (polls_nothing(stream)) return BASE_OK;
+    cca__lock_take(&stream->device->events_lock);
+    const enum base_status status = poll_locked(stream);
+    cca__lock_release(&stream->device->events_lock);
+    return status;
+}
+
+enum base_status cca__poll_pending_if_idle(struct cca__stream *stream, bool *polled) {
+    *polled = true;
+    if (polls_nothing(stream)) return BASE_OK;
+    *polled = cca__lock_try(&stream->device->events_lock);
+    if (!*polled) return BASE_OK;
+    const enum base_status status = poll_locked(stream);
+    cca__lock_release(&stream->device->events_lock);
     return status;
 }
 

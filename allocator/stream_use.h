@@ -53,6 +53,8 @@ enum base_status cca__free_used(struct cca__stream *stream, void *pointer,
 // Completes the frees whose events are done, for a request of STREAM. No lock held. An event that
 // cannot be asked stays in its queue.
 enum base_status cca__poll_pending(struct cca__stream *stream) BASE_MUST_USE;
+// The same unless another thread polls, records or asks just now: *polled.
+enum base_status cca__poll_pending_if_idle(struct cca__stream *stream, bool *polled) BASE_MUST_USE;
 
 // Events of the device's own, for one use each. The events lock held.
 enum base_status cca__event_take_locked(struct cca__device *device,
