@@ -11,6 +11,16 @@
 //
 // An allocator is an object: many configurations live in one process. The order of
 // locks is in allocator/core.h.
+//
+// Threads: any thread may allocate for any stream and free any block. A request that the cache
+// serves never waits for a driver call that another thread makes, with one exception: the free
+// memory of a stream's expandable segments that a growth or a release of that stream works on is
+// not to be had meanwhile.
+//
+// Fork: a child process may do nothing with its parent's allocators, since CUDA does not pass to it.
+// Every call there is refused without touching anything, BASE_UNSUPPORTED (allocator_free of NULL is
+// well, allocator_destroy and cca_check do nothing); the parent's are as they were. A child that
+// needs a device starts a program (exec), or the parent forks before it uses CUDA.
 #ifndef TIDEMARK_ALLOCATOR_CCA_H
 #define TIDEMARK_ALLOCATOR_CCA_H
 

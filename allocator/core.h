@@ -14,9 +14,9 @@
 //     4. stream.lock      both pools of one stream; several of one device in order of creation
 //     5. leaves           arenas, page table, tally_lock, reserve_lock, callbacks_lock: nothing is
 //                        taken under them
-// A cache hit takes its stream's lock, and the events lock first if some block of the device
-// waits for events. No device call is made under a stream's lock; under the events lock only
-// queries and records of events.
+// A cache hit takes its stream's lock. Some block of the device waiting for events, it polls them
+// first under the events lock, if nobody else has it: no hit waits for a device call of another
+// thread. No device call is made under a stream's lock; under the events lock only those on events.
 #ifndef TIDEMARK_ALLOCATOR_CORE_H
 #define TIDEMARK_ALLOCATOR_CORE_H
 

@@ -41,6 +41,7 @@ struct scene {
     cudaStream_t streams[3]; // the slow thread's, another, one that is used too
     void (*slow)(struct scene *scene);
     void *blocks[4];
+    bool is_expandable;
     _Atomic bool has_ended;
 };
 
@@ -53,12 +54,10 @@ static void run_slow(void *argument) {
 }
 
 // What is cached before and served while the driver is busy.
-static void hit(struct scene *scene, int device, cudaStream_t stream) {
-    void *small = NULL, *large = NULL;
-    BASE_CHECK_EQ(allocator_malloc(scene->allocator, device, 1000, stream, &small), BASE_OK);
-    BASE_CHECK_EQ(allocator_malloc(scene->allocator, device, 2 * mib, stream, &large), BASE_OK);
-    testing_free(scene->allocator, small);
-    testing_free(scene->allocator, large);
+static void hit(struct scene *scene, int device, cudaStream_t stream, size_t size) {
+    void *block = NULL;
+    BASE_CHECK_EQ(allocator_malloc(scene->allocator, device, size, stream, &block), BASE_OK);
+    testing_free(scene->allocator, block);
 }
 
 // Keeps the segments that serve it, whatever is released.
@@ -73,11 +72,16 @@ static void keep_everywhere(struct scene *scene) {
     keep(scene, 1, NULL);
 }
 
+// Also in the pool that the slow thread is about, unless its segments are expandable: the free
+// memory that a growth or a release works on is not to be had meanwhile.
 static void hit_everywhere(struct scene *scene) {
     for (int round = 0; round < 3; ++round) {
-        hit(scene, 0, scene->streams[1]);
-        hit(scene, 0, scene->streams[0]); // the same stream
-        hit(scene, 1, NULL);
+        hit(scene, 0, scene->streams[1], 1000);
+        hit(scene, 0, scene->streams[1], 2 * mib);
+        hit(scene, 0, scene->streams[0], 1000);
+        if (!scene->is_expandable) hit(scene, 0, scene->streams[0], 2 * mib);
+        hit(scene, 1, NULL, 1000);
+        hit(scene, 1, NULL, 2 * mib);
     }
 }
 
@@ -93,7 +97,7 @@ static void check_call(const char *config, enum testing_call call, bool is_pendi
                        void (*prepare)(struct scene *), void (*slow)(struct scene *)) {
     base_check_context("%s in \"%s\", %s", testing_call_name(call), config,
                        is_pending ? "a free waits" : "none waits");
-    struct scene scene = {.slow = slow};
+    struct scene scene = {.slow = slow, .is_expandable = strstr(config, "expandable") != NULL};
     BASE_CHECK_EQ(sim_configure(&(struct sim_options){
                       .capacity_bytes = BASE_GIB, .device_count = 2, .numerics = SIM_NUMERICS_OFF}),
                   BASE_OK);
@@ -101,8 +105,8 @@ static void check_call(const char *config, enum testing_call call, bool is_pendi
                   BASE_OK);
     for (int index = 0; index < 3; ++index)
         scene.streams[index] = testing_stream();
-    if (prepare != NULL) prepare(&scene);
     keep_everywhere(&scene);
+    if (prepare != NULL) prepare(&scene);
     hit_everywhere(&scene);
     if (is_pending) leave_a_pending_free(&scene);
     gate.call = call;
@@ -144,7 +148,7 @@ static void free_used_before(struct scene *scene) {
     sim_stream_hold(scene->streams[2], true);
     free_used(scene);
 }
-static void poll(struct scene *scene) { hit(scene, 0, scene->streams[0]); }
+static void poll(struct scene *scene) { hit(scene, 0, scene->streams[0], 1000); }
 static void run_out(struct scene *scene) {
     void *none = NULL;
     BASE_CHECK_EQ(allocator_malloc(scene->allocator, 0, 2 * BASE_GIB, scene->streams[0], &none),
