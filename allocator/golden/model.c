@@ -110,6 +110,7 @@ static enum base_status model_malloc(struct allocator *allocator, int device, si
         model->free_memory(model->free_memory_context, 0))
         index = get_free_block(model, rounded, stream_number(stream), small);
     if (index == MODEL_NONE) {
+        model__settle_gone(model);
         const enum base_status status =
             model__grow(model, size, rounded, stream_number(stream), small, &index);
         if (status != BASE_OK) return status;
@@ -156,16 +157,9 @@ static enum base_status model_empty_cache(struct allocator *allocator) {
     return BASE_OK;
 }
 
-static enum base_status check_modelled(const struct model_settings *settings) {
-    const char *const name = model__settings_unmodelled(settings);
-    return name == NULL ? BASE_OK : base_status_set(BASE_UNSUPPORTED, "%s is not modelled", name);
-}
-
 enum base_status model_set_config(struct allocator *allocator, const char *config) {
     struct model *model = model_of(allocator);
-    const enum base_status status =
-        model__settings_apply(&model->settings, config, &model->warnings);
-    return status != BASE_OK ? status : check_modelled(&model->settings);
+    return model__settings_apply(&model->settings, config, &model->warnings);
 }
 
 enum base_status model_read_settings(const char *config,
@@ -261,8 +255,7 @@ enum base_status model_create(const char *config, uint64_t capacity_bytes,
     BASE_CHECK(model != NULL);
     model->base.operations = &operations;
     model__settings_init(&model->settings);
-    enum base_status status = model__settings_apply(&model->settings, config, NULL);
-    if (status == BASE_OK) status = check_modelled(&model->settings);
+    const enum base_status status = model__settings_apply(&model->settings, config, NULL);
     if (status != BASE_OK) {
         model_destroy(&model->base);
         return status;

@@ -64,8 +64,7 @@ struct model_settings {
     char last[MODEL_CONFIG_LENGTH_MAX + 1]; // the text given last
 };
 
-// BASE_UNSUPPORTED names a setting that is not modelled; BASE_INVALID_CONFIG says what is wrong
-// with the text.
+// BASE_INVALID_CONFIG says what is wrong with the text.
 enum base_status model_create(const char *config, uint64_t capacity_bytes,
                               struct allocator **allocator) BASE_MUST_USE;
 

@@ -72,7 +72,7 @@ bool model__is_split(const struct model *model, size_t index) {
 
 bool model__matches(const struct model *model, size_t index, const struct model_filter *filter) {
     const struct model_block *block = &model->blocks[index];
-    if (!is_free(block) || block->small != filter->small) return false;
+    if (!is_free(block) || block->gone_bytes != 0 || block->small != filter->small) return false;
     if (!filter->any_stream && block->stream != filter->stream) return false;
     if (block->size < filter->size_min) return false;
     if (filter->plain && block->expandable) return false;

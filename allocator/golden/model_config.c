@@ -281,8 +281,3 @@ enum base_status model__settings_apply(struct model_settings *settings, const ch
         status = walk(&reader, turn, turn);
     return status;
 }
-
-const char *model__settings_unmodelled(const struct model_settings *settings) {
-    if (settings->own.torch_faults) return "x_torch_faults";
-    return NULL;
-}

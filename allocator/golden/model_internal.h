@@ -19,6 +19,7 @@ struct model_block {
     unsigned event_count; // not zero: freed, waiting for events
     unsigned stream_uses; // bit S: stream S was recorded
     uint64_t gc_base;
+    size_t gone_bytes; // not 0: the segment went with so many, see model_faults.c
 };
 
 // The addresses of an expandable segment.
@@ -149,6 +150,13 @@ enum base_status model__grow(struct model *model, size_t requested, size_t round
                              bool small, size_t *index) BASE_MUST_USE;
 
 size_t model__segment_insert(struct model *model, const struct model_block *block);
+void model__release_block(struct model *model, size_t index);
+// All statistics of a segment that went but that of the call.
+void model__count_release(struct model *model, const struct model_block *block);
+
+// model_faults.c: releases a block that nobody has looked at; takes off what is gone and unused.
+enum base_status model__release_unseen(struct model *model, size_t index) BASE_MUST_USE;
+void model__settle_gone(struct model *model);
 
 // model_expandable.c
 bool model__expands(const struct model *model);
@@ -161,7 +169,6 @@ void model__release_expandable(struct model *model, bool small);
 void model__settings_init(struct model_settings *settings);
 enum base_status model__settings_apply(struct model_settings *settings, const char *config,
                                        const struct cca_warning_observer *warnings) BASE_MUST_USE;
-const char *model__settings_unmodelled(const struct model_settings *settings); // NULL: none
 
 void model__warn(const struct model *model, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -56,7 +56,7 @@ bool model__reclaim_idle(struct model *model, size_t rounded, size_t segment_siz
 // x_wait:enough.
 
 static bool is_free_soon(const struct model_block *block) {
-    return !block->allocated && !block->unmapped;
+    return !block->allocated && !block->unmapped && block->gone_bytes == 0;
 }
 
 // The neighbours around a block that will be one free block when their events are complete.

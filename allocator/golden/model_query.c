@@ -200,6 +200,7 @@ enum base_status model__reject(struct model *model, size_t segment_size, size_t 
 static enum base_status model_stats(struct allocator *allocator, int device,
                                     struct allocator_stats *stats) {
     (void)device;
+    model__settle_gone(model_of(allocator));
     *stats = model_of(allocator)->stats;
     stats->max_split_size = model_of(allocator)->max_split_size_at_start;
     return BASE_OK;
@@ -221,12 +222,14 @@ static void stats_each(struct allocator_stats *stats, void (*change)(struct allo
 
 static enum base_status model_reset_peak_stats(struct allocator *allocator, int device) {
     (void)device;
+    model__settle_gone(model_of(allocator));
     stats_each(&model_of(allocator)->stats, reset_peak);
     return BASE_OK;
 }
 
 static enum base_status model_reset_accumulated_stats(struct allocator *allocator, int device) {
     (void)device;
+    model__settle_gone(model_of(allocator));
     struct allocator_stats *stats = &model_of(allocator)->stats;
     stats_each(stats, reset_accumulated);
     stats->num_alloc_retries = stats->num_ooms = stats->num_sync_all_streams = 0;
@@ -274,7 +277,7 @@ static enum base_status model_snapshot(struct allocator *allocator,
     size_t active = 0;
     for (size_t index = 0; index < model->block_count; index++) {
         const struct model_block *block = &model->blocks[index];
-        if (block->unmapped) continue;
+        if (block->unmapped || block->gone_bytes != 0) continue;
         snapshot_add(snapshot, block,
                      index == 0 || block[-1].segment != block->segment || block[-1].unmapped);
         if (block->allocated || block->event_count > 0) active += block->size;
@@ -317,7 +320,7 @@ static enum base_status model_largest_block(struct allocator *allocator, int dev
     for (size_t index = 0; index < model->block_count; index++) {
         const struct model_block *block = &model->blocks[index];
         if (!block->allocated && block->event_count == 0 && !block->unmapped &&
-            block->size > *size)
+            block->gone_bytes == 0 && block->size > *size)
             *size = block->size;
     }
     return BASE_OK;

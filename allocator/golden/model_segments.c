@@ -1,15 +1,19 @@
 // The model's segments: back to the device by rule, and new ones from it.
 #include "allocator/golden/model_internal.h"
 
-static void release_block(struct model *model, size_t index) {
+void model__count_release(struct model *model, const struct model_block *block) {
+    model->total_allocated -= block->size;
+    model__family_change(model->stats.segment, block->small, -1);
+    model__family_change(model->stats.reserved_bytes, block->small, -(int64_t)block->size);
+    if (model__is_oversize(model, block->size))
+        model__stat_change(&model->stats.oversize_segments, -1);
+}
+
+void model__release_block(struct model *model, size_t index) {
     const struct model_block block = model->blocks[index];
     model_device_free(&model->device, block.size);
-    model->total_allocated -= block.size;
     model->stats.num_device_free++;
-    model__family_change(model->stats.segment, block.small, -1);
-    model__family_change(model->stats.reserved_bytes, block.small, -(int64_t)block.size);
-    if (model__is_oversize(model, block.size))
-        model__stat_change(&model->stats.oversize_segments, -1);
+    model__count_release(model, &block);
     model__event(model, ALLOCATOR_SEGMENT_FREE, &block, block.size);
     model__block_remove(model, index);
 }
@@ -19,7 +23,7 @@ static void release_free_segments(struct model *model) {
         const struct model_filter filter = {
             .small = small != 0, .any_stream = true, .whole_segment = true, .plain = true};
         for (size_t index; (index = model__first_match(model, &filter)) != MODEL_NONE;)
-            release_block(model, index);
+            model__release_block(model, index);
         model__release_expandable(model, small != 0);
     }
 }
@@ -29,30 +33,34 @@ void model__release_cached_blocks(struct model *model) {
     release_free_segments(model);
 }
 
-// Gives oversize blocks of the stream back until a segment of the wanted size may fit; false if
-// they do not suffice. PyTorch does not look whether such a block is split, which only a
-// max_split_size lowered at run time brings about: a fault (memory in use goes back to the device).
-// Here a split block is no candidate.
-static bool release_available_cached_blocks(struct model *model, size_t rounded, unsigned stream,
-                                            bool small) {
+// Gives oversize blocks of the stream back until a segment of the wanted size may fit; *ENOUGH is
+// false if they do not suffice. PyTorch does not look whether such a block is split, which only a
+// max_split_size lowered at run time brings about. Here a split block is no candidate, but where
+// its faults are asked for.
+static enum base_status release_available_cached_blocks(struct model *model, size_t rounded,
+                                                        unsigned stream, bool small, bool *enough) {
     const size_t limit = model->settings.max_split_size;
-    if (limit == MODEL_UNLIMITED) return false;
+    *enough = false;
+    if (limit == MODEL_UNLIMITED) return BASE_OK;
     const size_t wanted = rounded < limit ? limit : rounded;
-    struct model_filter filter = {
-        .small = small, .stream = stream, .size_min = wanted, .whole_segment = true, .plain = true};
+    struct model_filter filter = {.small = small,
+                                  .stream = stream,
+                                  .size_min = wanted,
+                                  .whole_segment = !model->settings.own.torch_faults,
+                                  .plain = true};
     const size_t single = model__first_match(model, &filter);
-    if (single != MODEL_NONE) {
-        release_block(model, single);
-        return true;
-    }
+    *enough = single != MODEL_NONE;
+    if (*enough) return model__release_unseen(model, single);
     filter.size_min = limit;
+    enum base_status status = BASE_OK;
     size_t released = 0;
-    for (size_t index;
-         released < wanted && (index = model__last_match(model, &filter)) != MODEL_NONE;) {
+    for (size_t index; status == BASE_OK && released < wanted &&
+                       (index = model__last_match(model, &filter)) != MODEL_NONE;) {
         released += model->blocks[index].size;
-        release_block(model, index);
+        status = model__release_unseen(model, index);
     }
-    return released >= wanted;
+    *enough = released >= wanted;
+    return status;
 }
 
 bool model__collects_garbage(const struct model *model) {
@@ -79,7 +87,7 @@ static void collect_garbage(struct model *model) {
         for (size_t index; (index = model__first_match(model, &filter)) != MODEL_NONE;
              freed = true) {
             reclaimed += model->blocks[index].size;
-            release_block(model, index);
+            model__release_block(model, index);
         }
         if (!freed) return;
     }
@@ -161,9 +169,13 @@ static enum base_status climb(struct model *model, size_t rounded, size_t segmen
     if (model__collects_garbage(model)) collect_garbage(model);
     enum base_status status =
         alloc_block(model, rounded, segment_size, stream, small, false, index);
-    if (status == BASE_OUT_OF_MEMORY &&
-        release_available_cached_blocks(model, rounded, stream, small))
-        status = alloc_block(model, rounded, segment_size, stream, small, false, index);
+    if (status == BASE_OUT_OF_MEMORY) {
+        bool enough;
+        const enum base_status released =
+            release_available_cached_blocks(model, rounded, stream, small, &enough);
+        if (released != BASE_OK) return released;
+        if (enough) status = alloc_block(model, rounded, segment_size, stream, small, false, index);
+    }
     if (status == BASE_OUT_OF_MEMORY)
         status = wait_and_release(model, rounded, segment_size, stream, small, index);
     return status;

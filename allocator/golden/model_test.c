@@ -6,7 +6,6 @@
 #include "base/check.h"
 #include "base/size.h"
 
-#include <string.h>
 
 static const char *const logs[] = {GOLDEN_LOGS};
 static const char *const stream_logs[] = {GOLDEN_STREAM_LOGS};
@@ -15,6 +14,7 @@ static const char *const expandable_logs[] = {GOLDEN_EXPANDABLE_LOGS};
 static const char *const config_logs[] = {GOLDEN_CONFIG_LOGS};
 static const char *const setter_logs[] = {GOLDEN_SETTER_LOGS};
 static const char *const memory_logs[] = {GOLDEN_MEMORY_LOGS};
+static const char *const fault_logs[] = {GOLDEN_FAULT_LOGS};
 static const char *const sound_logs[] = {GOLDEN_SOUND_LOGS};
 
 static void model_agrees_with_every_line_recorded_from_pytorch(void) {
@@ -59,10 +59,16 @@ static void model_is_sound_where_pytorch_is_not(void) {
                       GOLDEN_SOUND_LOG_COUNT, GOLDEN_SOUND_LINE_COUNT);
 }
 
-static void model_refuses_a_setting_it_does_not_model_by_name(void) {
-    struct allocator *model;
-    BASE_CHECK_EQ(model_create("x_torch_faults:True", BASE_GIB, &model), BASE_UNSUPPORTED);
-    BASE_CHECK(strstr(base_status_message(), "x_torch_faults") != NULL);
+static void model_copies_pytorchs_faults_where_that_is_asked_for(void) {
+    golden_logs_check_under(&golden_subject_model, "x_torch_faults:True", fault_logs,
+                            sizeof fault_logs / sizeof fault_logs[0], GOLDEN_FAULT_LOG_COUNT,
+                            GOLDEN_FAULT_LINE_COUNT);
+}
+
+static void nothing_recorded_was_left_out(void) {
+    const struct golden_tally tally = golden_logs_tally();
+    BASE_CHECK_EQ(tally.logs, 116);
+    BASE_CHECK_EQ(tally.lines, 126026);
 }
 
 static void model_refuses_bad_pointers(void) {
@@ -84,7 +90,8 @@ int main(void) {
     model_agrees_on_expandable_segments();
     model_reads_settings_strings_as_pytorch_reads_them();
     model_agrees_on_other_ways_to_memory_and_to_its_end();
+    model_copies_pytorchs_faults_where_that_is_asked_for();
+    nothing_recorded_was_left_out();
     model_is_sound_where_pytorch_is_not();
-    model_refuses_a_setting_it_does_not_model_by_name();
     model_refuses_bad_pointers();
 }

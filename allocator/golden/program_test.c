@@ -186,10 +186,10 @@ static void log_without_its_last_newline_is_read_whole(void) {
 }
 
 static void what_is_not_built_is_named_and_not_counted(void) {
-    const char *path = write_log("later.log", "config x_torch_faults:True\nalloc 1 0 0 = - 0 0\n");
+    const char *path = write_log("later.log", "pool create 1 0 0 = ok\nalloc 1 0 0 = - 0 0\n");
     struct base_child alone = run_over(path, NULL);
     BASE_CHECK_EQ(alone.exit_code, 3);
-    check_contains(alone.output_text, "later: not compared: x_torch_faults is not modelled\n");
+    check_contains(alone.output_text, "later: not compared: needs private pools (line 1)\n");
     check_contains(alone.output_text,
                    "0 logs agree, 0 lines; 0 differ, 1 not compared, 0 unreadable\n");
     base_child_deinit(&alone);
