@@ -43,7 +43,10 @@ uint64_t script__size(struct script_plan *plan) {
         const uint64_t size = edge + around * script__below(plan, 3);
         return size > around ? size - around : size;
     }
-    return base_random_log_between(&plan->random, plan->size_low, plan->size_high);
+    const uint64_t size = base_random_log_between(&plan->random, plan->size_low, plan->size_high);
+    // Settings are whole MiB: only such sizes meet their bounds exactly.
+    const bool is_whole = size > 4 * BASE_MIB && script__chance(plan, plan->whole_share);
+    return is_whole ? size / (2 * BASE_MIB) * (2 * BASE_MIB) : size;
 }
 
 static void plan_sizes(struct script_plan *plan) {
@@ -58,6 +61,7 @@ static void plan_sizes(struct script_plan *plan) {
         plan->size_high =
             plan->size_low + base_random_log_between(&plan->random, 512, 200 * BASE_MIB);
     }
+    plan->whole_share = script__chance(plan, 0.3) ? 1 : 0.1;
     plan->palette_share = base_random_unit(&plan->random);
     plan->palette_size = script__chance(plan, 0.4) ? 3 : SCRIPT_PALETTE_MAX;
     for (size_t index = 0; index < plan->palette_size; index++)

@@ -19,6 +19,7 @@ struct script_plan {
     size_t palette_size;
     double palette_share;
     uint64_t size_low, size_high;
+    double whole_share; // of sizes that are multiples of 2 MiB
     unsigned free_order; // 0 oldest, 1 newest, 2 any, 3 changing
     bool is_scattered;   // segments do not ascend
     bool is_oversize;    // sizes around max_split_size, on a device that holds few of them
