@@ -137,6 +137,7 @@ static const struct key {
     {"x_wait", 0, 0.15, wait_value},
     {"x_retry_search", 0, 0.15, bool_value},
     {"x_reclaim_idle", 0, 0.5, bool_value},
+    {"x_torch_faults", 0, 0.2, bool_value},
 };
 #define KEY_COUNT (sizeof keys / sizeof keys[0])
 

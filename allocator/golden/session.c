@@ -68,6 +68,7 @@ void golden__segment_add(struct golden_session *session, uint64_t address, size_
         session->segments[place] = session->segments[place - 1];
     session->segments[place] =
         (struct golden_segment){.address = address,
+                                .size = size,
                                 .number = session->segment_count++,
                                 .recorded_address = session->next_recorded_address};
     session->next_recorded_address += base_round_up(size, 2 * BASE_MIB) + 2 * BASE_MIB;

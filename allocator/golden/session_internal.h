@@ -16,7 +16,7 @@ struct golden_held {
 #define GOLDEN_WORD_COUNT_MAX 8
 
 struct golden_segment {
-    uint64_t address;
+    uint64_t address, size;
     size_t number;             // in order of the device's calls
     uint64_t recorded_address; // on the device of the recordings
 };
@@ -44,6 +44,7 @@ struct golden_session {
 
     size_t freed_on_miss[GOLDEN_WORD_COUNT_MAX]; // ids, by the next free-memory callback
     size_t freed_on_miss_count;
+    bool is_torn;            // a part of a segment went back to the device (x_torch_faults)
     uint64_t callback_count; // runs of it that freed something
 
     size_t block_size; // of the last alloc event
