@@ -5,8 +5,8 @@ import re
 import unittest
 
 PAGE = pathlib.Path("docs/rules.md").read_text(encoding="utf-8")
-SOURCE, LOGS = pathlib.Path("allocator"), pathlib.Path("allocator/golden/testdata")
-EXAMPLES = pathlib.Path("docs/examples")
+LOGS, EXAMPLES = pathlib.Path("allocator/golden/testdata"), pathlib.Path("docs/examples")
+FOLDERS = [pathlib.Path(folder) for folder in ("allocator", "trace", "workload")]
 SECTIONS = [
     "Sizes",
     "Structures",
@@ -58,20 +58,21 @@ class Rules(unittest.TestCase):
         missing = []
         for _, _, where, _ in rows():
             for file, name in places(where):
-                text = (SOURCE / file).read_text(encoding="utf-8")
-                if not re.search(FUNCTION.format(name), text, re.M):
-                    missing.append(f"{name} in allocator/{file}")
+                path = pathlib.Path(file if "/" in file else f"allocator/{file}")
+                if not re.search(FUNCTION.format(name), path.read_text(encoding="utf-8"), re.M):
+                    missing.append(f"{name} in {path}")
         self.assertEqual(missing, [])
 
     def test_the_logs_and_tests_exist(self):
-        tests = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.glob("*_test.c"))
+        files = [path for folder in FOLDERS for path in sorted(folder.glob("*_test.c"))]
+        tests = "\n".join(path.read_text(encoding="utf-8") for path in files)
         self.assertGreater(len(tests), 10000)
         missing = []
         for _, _, _, held_by in rows():
             for name in re.findall(r"`([^`]+)`", held_by):
                 is_test = re.search(rf"^(static )?void {name}\(void\)", tests, re.M)
-                files = LOGS / f"{name}.log", EXAMPLES / f"{name}.c"
-                if not is_test and not any(file.exists() for file in files):
+                others = LOGS / f"{name}.log", EXAMPLES / f"{name}.c"
+                if not is_test and not any(path.exists() for path in others):
                     missing.append(name)
         self.assertEqual(missing, [])
 
