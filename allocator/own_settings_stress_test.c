@@ -5,6 +5,7 @@
 // while blocks are in use and frees wait.
 #include "allocator/testing.h"
 #include "base/random.h"
+#include "base/thread.h"
 #include "simulator/sim_race.h"
 
 #include <stdio.h>
@@ -12,11 +13,11 @@
 #define CAPACITY ((uint64_t)512 << 20)
 #define STREAMS  4 // and the default stream
 #define LIVE_MAX 48
-#define STEPS    500
+#define STEPS    300
 
-static const char *const own_settings[] = {"x_retry_search:True", "x_wait:enough",
-                                           "x_skip_stuck:True",   "x_bound_growth:True",
-                                           "x_poll:own",          "x_reclaim_idle:True"};
+static const char *const own_settings[] = {
+    "x_retry_search:True", "x_wait:enough",       "x_skip_stuck:True",  "x_bound_growth:True",
+    "x_poll:own",          "x_reclaim_idle:True", "x_torch_faults:True"};
 static const char *const own_off =
     "x_retry_search:False,x_wait:all,x_skip_stuck:False,x_bound_growth:False,x_poll:all,"
     "x_reclaim_idle:False";
@@ -26,7 +27,10 @@ static const char *const beside[] = {
     "garbage_collection_threshold:0.6,per_process_memory_fraction:0.9,"};
 
 // What the settings did, over all programs: a stress that never meets them shows nothing.
-static struct { int64_t out_of_memory, reclaimed, served_by_enough, served_by_search; } seen;
+static struct {
+    int64_t out_of_memory, reclaimed, served_by_enough, served_by_search;
+    int64_t refused_releases, times_gone; // x_torch_faults: errors; memory in use was released
+} seen;
 
 struct live_block {
     void *pointer;
@@ -40,6 +44,7 @@ struct program {
     struct base_random random;
     cudaStream_t streams[STREAMS + 1];
     cudaEvent_t event;
+    bool has_faults; // memory in use may go back to the device
     struct live_block live[LIVE_MAX];
     int live_count;
     int64_t segment_frees; // that the observer saw
@@ -87,7 +92,9 @@ static void allocate(struct program *program) {
     block->size = base_random_log_between(&program->random, 512, 160 << 20);
     block->stream = (int)base_random_below(&program->random, STREAMS + 1);
     const enum base_status status = watched_malloc(program, block);
-    if (status == BASE_OUT_OF_MEMORY) {
+    const bool is_refused_release = program->has_faults && status == BASE_CUDA;
+    seen.refused_releases += is_refused_release;
+    if (status == BASE_OUT_OF_MEMORY || is_refused_release) {
         for (int count = program->live_count / 2; count > 0; --count)
             free_block(program,
                        (int)base_random_below(&program->random, (uint64_t)program->live_count));
@@ -135,13 +142,29 @@ static void step(struct program *program, const char *config) {
         allocate(program);
     else if (chance < 0.70)
         use_elsewhere(program);
-    else if (chance < 0.97)
+    else if (chance < (program->has_faults ? 0.9 : 0.97)) // they take settings that change
         free_block(program,
                    (int)base_random_below(&program->random, (uint64_t)program->live_count));
-    else if (chance < 0.975)
+    else if (chance >= 0.995)
         BASE_CHECK_EQ(allocator_empty_cache(program->allocator), BASE_OK);
     else
-        set(program, base_random_chance(&program->random, 0.3) ? own_off : config);
+        set(program, base_random_chance(&program->random, program->has_faults ? 0.5 : 0.3)
+                         ? own_off
+                         : config);
+}
+
+static void check(struct program *program) {
+    cca_check(program->allocator);
+    if (!program->has_faults) return;
+    // Snapshots leave out what is gone, statistics do not.
+    struct allocator_snapshot snapshot;
+    size_t bytes = 0;
+    const struct allocator_stats stats = testing_stats(program->allocator);
+    BASE_CHECK_EQ(allocator_snapshot(program->allocator, &snapshot), BASE_OK);
+    for (size_t index = 0; index < snapshot.segment_count; ++index)
+        bytes += snapshot.segments[index].total_size;
+    allocator_snapshot_deinit(&snapshot);
+    seen.times_gone += bytes < (size_t)stats.reserved_bytes[ALLOCATOR_STAT_ALL].current;
 }
 
 static void on_event(void *context, const struct allocator_event *event) {
@@ -161,7 +184,9 @@ static void run(uint64_t seed, const char *config) {
     struct program program = {.random = base_random_init(seed, "own settings")};
     program.allocator = testing_create(config, CAPACITY);
     cca_set_warning_observer(program.allocator, &(struct cca_warning_observer){ignore, NULL});
-    BASE_CHECK_EQ(sim_race_start(&(struct sim_race_options){.blocks_only = true}), BASE_OK);
+    program.has_faults = strstr(config, "x_torch_faults:True") != NULL;
+    if (!program.has_faults)
+        BASE_CHECK_EQ(sim_race_start(&(struct sim_race_options){.blocks_only = true}), BASE_OK);
     BASE_CHECK_EQ(
         allocator_set_observer(program.allocator, &(struct allocator_observer){on_event, &program}),
         BASE_OK);
@@ -170,17 +195,19 @@ static void run(uint64_t seed, const char *config) {
     BASE_CHECK_EQ(cudaEventCreateWithFlags(&program.event, cudaEventDisableTiming), cudaSuccess);
     for (int number = 0; number < STEPS; ++number) {
         step(&program, config);
-        if (number % 25 == 0) cca_check(program.allocator);
+        if (number % 25 == 0) check(&program);
     }
     cca_check(program.allocator);
     while (program.live_count > 0)
         free_block(&program, 0);
     BASE_CHECK_EQ(allocator_empty_cache(program.allocator), BASE_OK);
     cca_check(program.allocator);
-    BASE_CHECK_EQ(sim_race_count(SIM_RACE_RULE_COUNT), 0);
     // A segment that leaves without cudaFree went to another stream.
     seen.reclaimed += program.segment_frees - (int64_t)sim_call_count(SIM_CALL_FREE);
-    sim_race_stop();
+    if (!program.has_faults) {
+        BASE_CHECK_EQ(sim_race_count(SIM_RACE_RULE_COUNT), 0);
+        sim_race_stop();
+    }
     allocator_destroy(program.allocator);
     BASE_CHECK_EQ(sim_used_bytes(0), 0);
 }
@@ -200,8 +227,69 @@ static void every_pair_of_settings_is_sound_near_the_end_of_memory(void) {
             }
 }
 
+//------------------------------------------------------------------------------------------------
+// Several threads, each on a stream of its own, with blocks that the next one's stream used too.
+
+#define THREADS      3
+#define THREAD_STEPS 400
+
+struct thread_work {
+    struct allocator *allocator;
+    cudaStream_t own, other;
+    uint64_t seed;
+};
+
+static void work(void *argument) {
+    const struct thread_work *const thread = argument;
+    struct base_random random = base_random_init(thread->seed, "thread");
+    void *live[8] = {NULL};
+    for (int number = 0; number < THREAD_STEPS; ++number) {
+        void **const slot = &live[base_random_below(&random, 8)];
+        if (*slot != NULL && base_random_chance(&random, 0.5))
+            BASE_CHECK_EQ(allocator_record_stream(thread->allocator, *slot, thread->other),
+                          BASE_OK);
+        testing_free(thread->allocator, *slot);
+        *slot = NULL;
+        const enum base_status status =
+            allocator_malloc(thread->allocator, 0, base_random_log_between(&random, 512, 64 << 20),
+                             thread->own, slot);
+        BASE_CHECK(status == BASE_OK || status == BASE_OUT_OF_MEMORY);
+    }
+    for (int slot = 0; slot < 8; ++slot)
+        testing_free(thread->allocator, live[slot]);
+}
+
+static void threads_meet_near_the_end_of_memory(const char *config) {
+    struct allocator *const allocator = testing_create(config, CAPACITY);
+    cca_set_warning_observer(allocator, &(struct cca_warning_observer){ignore, NULL});
+    struct thread_work works[THREADS];
+    struct base_thread threads[THREADS];
+    for (int index = 0; index < THREADS; ++index)
+        works[index] = (struct thread_work){allocator, testing_stream(), NULL, (uint64_t)index + 1};
+    for (int index = 0; index < THREADS; ++index)
+        works[index].other = works[(index + 1) % THREADS].own;
+    for (int index = 0; index < THREADS; ++index)
+        base_thread_start(&threads[index], work, &works[index]);
+    for (int index = 0; index < THREADS; ++index)
+        base_thread_join(&threads[index]);
+    cca_check(allocator);
+    BASE_CHECK_EQ(allocator_empty_cache(allocator), BASE_OK);
+    cca_check(allocator);
+    BASE_CHECK_EQ(sim_used_bytes(0), 0);
+    allocator_destroy(allocator);
+}
+
 int main(void) {
+    static const char all[] = "x_retry_search:True,x_wait:enough,x_skip_stuck:True,x_poll:own,"
+                              "x_bound_growth:True,x_reclaim_idle:True";
+    char with_pages[256];
+    snprintf(with_pages, sizeof with_pages, "expandable_segments:True,%s", all);
+    BASE_CHECK_EQ(sim_schedule("eager"), BASE_OK);
+    threads_meet_near_the_end_of_memory(all);
+    threads_meet_near_the_end_of_memory(with_pages);
     every_pair_of_settings_is_sound_near_the_end_of_memory();
+    for (uint64_t seed = 1000; seed < 1060; ++seed)
+        run(seed, "max_split_size_mb:40,x_torch_faults:True");
     printf("%lld out of memory, %lld segments reclaimed, %lld requests served by waiting for "
            "enough, %lld by another search\n",
            (long long)seen.out_of_memory, (long long)seen.reclaimed,
@@ -210,4 +298,8 @@ int main(void) {
     BASE_CHECK_GT(seen.reclaimed, 0);
     BASE_CHECK_GT(seen.served_by_enough, 0);
     BASE_CHECK_GT(seen.served_by_search, 0);
+    printf("%lld refused releases, memory in use gone at %lld checks\n",
+           (long long)seen.refused_releases, (long long)seen.times_gone);
+    BASE_CHECK_GT(seen.refused_releases, 0);
+    BASE_CHECK_GT(seen.times_gone, 0);
 }

@@ -53,14 +53,14 @@ static void nothing_of_a_segment_that_went_is_handed_out(void) {
     struct allocator *const allocator = lose_a_segment("x_torch_faults:True", &kept);
     char *const other = testing_malloc(allocator, 40 * MIB, NULL);
     BASE_CHECK(other < kept - 150 * MIB || other >= kept + 150 * MIB);
-    testing_free(allocator, kept);
-    void *const more = testing_malloc(allocator, 20 * MIB, NULL);
-    BASE_CHECK((char *)more < kept - 150 * MIB || (char *)more >= kept + 150 * MIB);
     struct allocator_snapshot snapshot;
     BASE_CHECK_EQ(allocator_snapshot(allocator, &snapshot), BASE_OK);
     for (size_t index = 0; index < snapshot.segment_count; ++index)
         BASE_CHECK((char *)snapshot.segments[index].address != kept - 150 * MIB);
     allocator_snapshot_deinit(&snapshot);
+    testing_free(allocator, kept);
+    void *const more = testing_malloc(allocator, 20 * MIB, NULL);
+    BASE_CHECK((char *)more < kept - 150 * MIB || (char *)more >= kept + 150 * MIB);
     cca_check(allocator);
     BASE_CHECK_EQ(allocator_empty_cache(allocator), BASE_OK);
     cca_check(allocator);
@@ -116,6 +116,32 @@ static void addresses_that_come_again_name_what_is_new(void) {
     BASE_CHECK_EQ(sim_used_bytes(0), 0);
 }
 
+// The program got the addresses by itself: they are not the allocator's to give back any more.
+static void the_end_of_the_allocator_leaves_what_went_alone(void) {
+    struct allocator *allocator = NULL;
+    BASE_CHECK_EQ(sim_configure(&(struct sim_options){.capacity_bytes = GIB,
+                                                      .addresses = SIM_ADDRESSES_REUSED,
+                                                      .numerics = SIM_NUMERICS_OFF}),
+                  BASE_OK);
+    BASE_CHECK_EQ(
+        cca_allocator_create(&(struct cca_options){.config = "x_torch_faults:True"}, &allocator),
+        BASE_OK);
+    void *const whole = testing_malloc(allocator, 300 * MIB, NULL);
+    void *behind, *own;
+    BASE_CHECK_EQ(cudaMalloc(&behind, 2 * MIB), cudaSuccess); // keeps larger segments away
+    testing_free(allocator, whole);
+    void *const first = testing_malloc(allocator, 150 * MIB, NULL);
+    (void)testing_malloc(allocator, 100 * MIB, NULL);
+    testing_free(allocator, first);
+    BASE_CHECK_EQ(cca_set_config(allocator, "max_split_size_mb:64"), BASE_OK);
+    testing_free(allocator, testing_malloc(allocator, 900 * MIB, NULL));
+    BASE_CHECK_EQ(allocator_empty_cache(allocator), BASE_OK);
+    BASE_CHECK_EQ(cudaMalloc(&own, 300 * MIB), cudaSuccess);
+    BASE_CHECK(own == whole);
+    allocator_destroy(allocator);
+    BASE_CHECK_EQ(sim_used_bytes(0), 302 * MIB);
+}
+
 // As rule-release-split-block: the driver refuses an address inside a segment. The block stays, so
 // a smaller request still gets it.
 static void a_refused_release_is_an_error_and_loses_nothing(void) {
@@ -140,5 +166,6 @@ int main(void) {
     nothing_of_a_segment_that_went_is_handed_out();
     a_free_that_waits_for_events_ends_in_order();
     addresses_that_come_again_name_what_is_new();
+    the_end_of_the_allocator_leaves_what_went_alone();
     a_refused_release_is_an_error_and_loses_nothing();
 }
