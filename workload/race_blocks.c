@@ -36,6 +36,22 @@ uint64_t workload_race_blocks_number(struct allocator *allocator, const void *po
     return number_at(blocks_of(allocator), pointer);
 }
 
+// The same for an address inside the block, of a view: the allocator knows where that begins.
+static uint64_t number_around(struct race_blocks *blocks, const void *pointer) {
+    const uint64_t number = number_at(blocks, pointer);
+    struct allocator_snapshot snapshot;
+    if (number != 0 || pointer == NULL || allocator_snapshot(blocks->inner, &snapshot) != BASE_OK)
+        return number;
+    const void *base = NULL;
+    for (size_t i = 0; i < snapshot.block_count && base == NULL; ++i) {
+        const struct allocator_snapshot_block *block = &snapshot.blocks[i];
+        if ((uintptr_t)pointer - (uintptr_t)block->address < block->size)
+            base = block->address;
+    }
+    allocator_snapshot_deinit(&snapshot);
+    return base != NULL ? number_at(blocks, base) : 0;
+}
+
 // Without memory for it the checker does not learn of the block's uses and end.
 static void block_take(struct race_blocks *blocks, const struct allocator_event *event) {
     const uint64_t number = sim_block_take(event->address, event->block_size, event->stream, NULL);
@@ -89,7 +105,7 @@ static enum base_status race_blocks_record_stream(struct allocator *allocator, v
     sim_call_address(__builtin_return_address(0));
     const enum base_status status = allocator_record_stream(blocks->inner, pointer, stream);
     if (status == BASE_OK)
-        sim_block_use(number_at(blocks, pointer), stream);
+        sim_block_use(number_around(blocks, pointer), stream);
     sim_call_address(NULL);
     return status;
 }

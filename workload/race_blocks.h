@@ -26,7 +26,8 @@
 
 // INNER stays the caller's, who destroys it after *allocator; until then nobody else may set its
 // observer or take memory from it. BASE_HOST_MEMORY. Threads: as INNER. Cost: a lock and two to
-// three calls of the simulator's control besides INNER's.
+// three calls of the simulator's control besides INNER's; record_stream of an address inside a block
+// takes a snapshot.
 enum base_status workload_race_blocks_create(struct allocator *inner,
                                              struct allocator **allocator) BASE_MUST_USE;
 

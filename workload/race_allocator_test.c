@@ -1,0 +1,302 @@
+// Random programs on the caching allocator with the race checker on: several streams, blocks that
+// go from stream to stream with record_stream, memory that is really written and read back, little
+// of it. The programs are right, so the checker must find nothing and every byte must be there,
+// whichever setting decides on reuse and whatever the schedule makes of it; and with a wrong rule
+// of reuse planted between the two it must find something.
+//
+//     race_allocator_test [SEED [PROGRAMS]]
+#include "workload/race_blocks.h"
+
+#include "allocator/cca.h"
+#include "base/check.h"
+#include "base/random.h"
+#include "base/size.h"
+#include "simulator/sim.h"
+#include "simulator/sim_race.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define STREAMS    4
+#define BLOCKS     24
+#define STEPS      400
+#define SEED       5
+#define CAPACITY   (96 * BASE_MIB)
+#define FILLED_MAX 65536
+
+struct block {
+    unsigned char *pointer; // NULL: free
+    size_t size;
+    int owner, last;     // streams: the one it was taken for, the last that touched it
+    unsigned char value; // of every byte
+};
+
+struct program {
+    struct allocator *allocator;
+    cudaStream_t streams[STREAMS];
+    cudaEvent_t event;
+    struct block blocks[BLOCKS];
+    struct base_random random;
+};
+
+//------------------------------------------------------------------------------------------------
+// Work.
+
+static uint64_t wrong_bytes;
+
+struct contents {
+    unsigned char *pointer;
+    size_t size;
+    unsigned char value;
+};
+
+// Of a large block some bytes stand for all, the last one among them: to write each would cost a
+// page of the host's memory each.
+static size_t byte_behind(const struct contents *contents, size_t at) {
+    const size_t next = at + contents->size / 16 + 1;
+    return at + 1 < contents->size && next >= contents->size ? contents->size - 1 : next;
+}
+
+static void compare(const void *argument) {
+    const struct contents *const contents = argument;
+    const unsigned char *const bytes = sim_kernel_bytes(contents->pointer, contents->size, false);
+    BASE_CHECK(bytes != NULL);
+    for (size_t at = 0; at < contents->size; at = byte_behind(contents, at))
+        wrong_bytes += bytes[at] != contents->value;
+}
+
+static void fill(const void *argument) {
+    const struct contents *const contents = argument;
+    unsigned char *const bytes = sim_kernel_bytes(contents->pointer, contents->size, true);
+    BASE_CHECK(bytes != NULL);
+    for (size_t at = 0; at < contents->size; at = byte_behind(contents, at))
+        bytes[at] = contents->value;
+}
+
+static void launch(struct program *program, const struct block *block, int stream, const char *name,
+                   void (*body)(const void *), enum sim_access_mode mode) {
+    const struct contents contents = {block->pointer, block->size, block->value};
+    const struct sim_access access = {.mode = mode, .pointer = block->pointer, .size = block->size};
+    BASE_CHECK_EQ(sim_launch_kernel(program->streams[stream],
+                                    &(struct sim_kernel){.name = name,
+                                                         .body = body,
+                                                         .argument = &contents,
+                                                         .argument_size = sizeof contents,
+                                                         .accesses = &access,
+                                                         .access_count = 1}),
+                  cudaSuccess);
+}
+
+static void read_block(struct program *program, const struct block *block, int stream) {
+    launch(program, block, stream, "compare", compare, SIM_ACCESS_READ);
+}
+
+static void write_block(struct program *program, struct block *block, int stream) {
+    block->value = (unsigned char)base_random_below(&program->random, 256);
+    if (block->size > FILLED_MAX)
+        launch(program, block, stream, "fill", fill, SIM_ACCESS_WRITE);
+    else
+        BASE_CHECK_EQ(
+            cudaMemsetAsync(block->pointer, block->value, block->size, program->streams[stream]),
+            cudaSuccess);
+}
+
+// The stream comes behind all that was done with the block.
+static void order_behind(struct program *program, struct block *block, int stream) {
+    if (block->last != stream) {
+        BASE_CHECK_EQ(cudaEventRecord(program->event, program->streams[block->last]), cudaSuccess);
+        BASE_CHECK_EQ(cudaStreamWaitEvent(program->streams[stream], program->event, 0),
+                      cudaSuccess);
+    }
+    block->last = stream;
+}
+
+//------------------------------------------------------------------------------------------------
+// Steps.
+
+static void take(struct program *program, struct block *block) {
+    const int owner = (int)base_random_below(&program->random, STREAMS);
+    const size_t size = base_random_log_between(&program->random, 1, 24 * BASE_MIB);
+    void *pointer = NULL;
+    const enum base_status status =
+        allocator_malloc(program->allocator, 0, size, program->streams[owner], &pointer);
+    if (status == BASE_OUT_OF_MEMORY) return;
+    if (status != BASE_OK) base_check_context("%s", base_status_message());
+    BASE_CHECK_EQ(status, BASE_OK);
+    *block = (struct block){.pointer = pointer, .size = size, .owner = owner, .last = owner};
+    write_block(program, block, owner);
+}
+
+static void give(struct program *program, struct block *block) {
+    // Its own stream comes behind the others' doings or not: record_stream sees to either.
+    BASE_CHECK_EQ(allocator_free(program->allocator, block->pointer), BASE_OK);
+    block->pointer = NULL;
+}
+
+// Through a view now and then.
+static void use(struct program *program, struct block *block) {
+    const int stream = (int)base_random_below(&program->random, STREAMS);
+    order_behind(program, block, stream);
+    if (base_random_chance(&program->random, 0.5))
+        read_block(program, block, stream);
+    else
+        write_block(program, block, stream);
+    if (stream != block->owner)
+        BASE_CHECK_EQ(allocator_record_stream(program->allocator,
+                                              block->pointer +
+                                                  base_random_below(&program->random, block->size),
+                                              program->streams[stream]),
+                      BASE_OK);
+}
+
+static void step(struct program *program) {
+    struct block *const block = &program->blocks[base_random_below(&program->random, BLOCKS)];
+    if (block->pointer == NULL)
+        take(program, block);
+    else if (base_random_chance(&program->random, 0.4))
+        give(program, block);
+    else
+        use(program, block);
+    if (base_random_chance(&program->random, 0.01))
+        BASE_CHECK_EQ(allocator_empty_cache(program->allocator), BASE_OK);
+}
+
+//------------------------------------------------------------------------------------------------
+// A wrong rule between the checker and the allocator.
+
+enum plant { PLANT_NONE, PLANT_FORGETS_USES, PLANT_ONE_POOL };
+
+static enum plant planted;
+static struct allocator planted_allocator;
+static struct allocator_operations planted_operations;
+static struct allocator *behind_plant;
+
+// Blocks of all streams are reused as if they were of one.
+static enum base_status planted_malloc(struct allocator *allocator, int device, size_t size,
+                                       cudaStream_t stream, void **pointer) {
+    (void)allocator;
+    return allocator_malloc(behind_plant, device, size, planted == PLANT_ONE_POOL ? NULL : stream,
+                            pointer);
+}
+static enum base_status planted_record_stream(struct allocator *allocator, void *pointer,
+                                              cudaStream_t stream) {
+    (void)allocator;
+    if (planted == PLANT_FORGETS_USES) return BASE_OK;
+    return allocator_record_stream(behind_plant, pointer, stream);
+}
+static enum base_status planted_free(struct allocator *allocator, void *pointer) {
+    (void)allocator;
+    return allocator_free(behind_plant, pointer);
+}
+static enum base_status planted_empty_cache(struct allocator *allocator) {
+    (void)allocator;
+    return allocator_empty_cache(behind_plant);
+}
+static enum base_status planted_set_observer(struct allocator *allocator,
+                                             const struct allocator_observer *observer) {
+    (void)allocator;
+    return allocator_set_observer(behind_plant, observer);
+}
+static enum base_status planted_snapshot(struct allocator *allocator,
+                                         struct allocator_snapshot *snapshot) {
+    (void)allocator;
+    return allocator_snapshot(behind_plant, snapshot);
+}
+
+static struct allocator *plant(struct allocator *allocator) {
+    if (planted == PLANT_NONE) return allocator;
+    behind_plant = allocator;
+    planted_operations = *allocator->operations;
+    planted_operations.malloc = planted_malloc;
+    planted_operations.record_stream = planted_record_stream;
+    planted_operations.free = planted_free;
+    planted_operations.empty_cache = planted_empty_cache;
+    planted_operations.set_observer = planted_set_observer;
+    planted_operations.snapshot = planted_snapshot;
+    planted_allocator.operations = &planted_operations;
+    return &planted_allocator;
+}
+
+//------------------------------------------------------------------------------------------------
+// Programs.
+
+static void ignore_warning(void *context, const char *text) {
+    (void)context;
+    (void)text;
+}
+
+// How many races the checker found.
+static uint64_t run(const char *config, const char *schedule, uint64_t seed) {
+    static struct program program;
+    struct allocator *caching = NULL;
+    program = (struct program){.random = base_random_init(seed, "race program")};
+    base_check_context("\"%s\", %s, seed %llu", config, schedule, (unsigned long long)seed);
+    BASE_CHECK_EQ(sim_schedule(schedule), BASE_OK);
+    BASE_CHECK_EQ(sim_configure(&(struct sim_options){.capacity_bytes = CAPACITY}), BASE_OK);
+    BASE_CHECK_EQ(sim_race_start(&(struct sim_race_options){.quiet = true, .blocks_only = true}),
+                  BASE_OK);
+    for (int index = 0; index < STREAMS; ++index)
+        BASE_CHECK_EQ(cudaStreamCreateWithFlags(&program.streams[index], cudaStreamNonBlocking),
+                      cudaSuccess);
+    BASE_CHECK_EQ(cudaEventCreateWithFlags(&program.event, cudaEventDisableTiming), cudaSuccess);
+    BASE_CHECK_EQ(
+        cca_allocator_create(
+            &(struct cca_options){.config = config, .warnings = {ignore_warning, NULL}}, &caching),
+        BASE_OK);
+    BASE_CHECK_EQ(workload_race_blocks_create(plant(caching), &program.allocator), BASE_OK);
+    wrong_bytes = 0;
+    for (int index = 0; index < STEPS; ++index)
+        step(&program);
+    cca_check(caching);
+    BASE_CHECK_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    sim_race_stop();
+    allocator_destroy(program.allocator);
+    allocator_destroy(caching);
+    return sim_race_count(SIM_RACE_RULE_COUNT);
+}
+
+static const char *const configs[] = {
+    "",
+    "max_split_size_mb:20",
+    "expandable_segments:True",
+    "expandable_segments:True,max_split_size_mb:20",
+    "x_skip_stuck:True",
+    "x_poll:own",
+    "x_wait:enough,x_retry_search:True",
+    "x_reclaim_idle:True",
+    "x_bound_growth:True,expandable_segments:True,x_reclaim_idle:True,x_skip_stuck:True,"
+    "x_poll:own,x_wait:enough,x_retry_search:True",
+};
+static const char *const schedules[] = {"eager", "lazy", "random:1", "random:2"};
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static void right_programs_have_no_race(uint64_t seed, int programs) {
+    planted = PLANT_NONE;
+    for (size_t config = 0; config < COUNT(configs); ++config)
+        for (size_t schedule = 0; schedule < COUNT(schedules); ++schedule)
+            for (int program = 0; program < programs; ++program) {
+                const uint64_t races =
+                    run(configs[config], schedules[schedule], seed + (uint64_t)program);
+                if (races > 0) printf("%s", sim_race_report_at(0)->text);
+                BASE_CHECK_EQ(races, 0);
+                BASE_CHECK_EQ(wrong_bytes, 0);
+            }
+}
+
+static void a_wrong_rule_is_found(enum plant rule, uint64_t seed, int programs) {
+    planted = rule;
+    for (size_t schedule = 0; schedule < COUNT(schedules); ++schedule)
+        for (int program = 0; program < programs; ++program)
+            BASE_CHECK_GT(run("", schedules[schedule], seed + (uint64_t)program), 0);
+}
+
+int main(int argc, char **argv) {
+    const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : SEED;
+    const int programs = argc > 2 ? atoi(argv[2]) : 4;
+    printf("seed %llu\n", (unsigned long long)seed);
+    right_programs_have_no_race(seed, programs);
+    a_wrong_rule_is_found(PLANT_FORGETS_USES, seed, programs);
+    a_wrong_rule_is_found(PLANT_ONE_POOL, seed, programs);
+    base_check_context(NULL);
+    return 0;
+}
