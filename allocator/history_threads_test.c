@@ -13,7 +13,8 @@
 
 #define WORKERS 3
 #define LIVE    32
-#define STEPS   1500
+#define STEPS   12000
+#define HANDS   1500 // from thread to thread
 
 //------------------------------------------------------------------------------------------------
 // Memory that runs out.
@@ -110,12 +111,18 @@ struct worker {
     cudaStream_t stream;
     uint64_t seed;
     _Atomic(void *) *parcel; // a block for whoever takes it
+    atomic_int *missing;     // workers that have not begun; NULL: not waited for
 };
 
 static void work(void *argument) {
     struct worker *const worker = argument;
     struct base_random random = base_random_init(worker->seed, "worker");
     void *live[LIVE] = {NULL};
+    if (worker->missing != NULL) {
+        atomic_fetch_sub(worker->missing, 1);
+        while (atomic_load(worker->missing) > 0)
+            base_thread_yield();
+    }
     for (int step = 0; step < STEPS; ++step) {
         const size_t slot = base_random_below(&random, LIVE);
         if (live[slot] == NULL) {
@@ -175,12 +182,13 @@ static void the_order_of_threads_is_that_of_the_decisions(void) {
     struct allocator *const allocator = testing_create("", 4 * BASE_GIB);
     _Atomic(void *) parcel = NULL;
     record_history(allocator, 1000000);
+    atomic_int missing = WORKERS;
     struct worker workers[WORKERS];
     struct base_thread threads[WORKERS];
     for (int index = 0; index < WORKERS; ++index) {
         // Two of them share a stream.
         workers[index] = (struct worker){allocator, index == 0 ? NULL : workers[0].stream,
-                                         (uint64_t)index + 1, &parcel};
+                                         (uint64_t)index + 1, &parcel, &missing};
         if (index == 1) workers[index].stream = testing_stream();
         base_thread_start(&threads[index], work, &workers[index]);
     }
@@ -207,7 +215,7 @@ static void the_order_of_threads_is_that_of_the_decisions(void) {
 // Blocks go through one thread after the other: what happens first is entered first.
 static void hand(void *argument) {
     struct worker *const worker = argument;
-    for (int step = 0; step < STEPS; ++step) {
+    for (int step = 0; step < HANDS; ++step) {
         void *given = NULL;
         while ((given = atomic_exchange(worker->parcel, NULL)) == NULL)
             base_thread_yield();
@@ -223,8 +231,8 @@ static void what_is_handed_on_is_in_order(void) {
     _Atomic(void *) parcels[2] = {NULL, NULL};
     record_history(allocator, 1000000);
     atomic_store(&parcels[0], testing_malloc(allocator, 512, NULL));
-    struct worker workers[2] = {{allocator, NULL, 0, &parcels[0]},
-                                {allocator, testing_stream(), 1, &parcels[1]}};
+    struct worker workers[2] = {{allocator, NULL, 0, &parcels[0], NULL},
+                                {allocator, testing_stream(), 1, &parcels[1], NULL}};
     struct base_thread threads[2];
     for (int index = 0; index < 2; ++index)
         base_thread_start(&threads[index], hand, &workers[index]);
@@ -243,12 +251,12 @@ static void what_is_handed_on_is_in_order(void) {
             ++allocations;
             before = last;
             last = entry->address;
-        } else if (entry->action == ALLOCATOR_FREE_REQUESTED && allocations <= 2 * STEPS &&
+        } else if (entry->action == ALLOCATOR_FREE_REQUESTED && allocations <= 2 * HANDS &&
                    index + 3 < snapshot.entry_count) {
             BASE_CHECK(entry->address == before);
         }
     }
-    BASE_CHECK_EQ(allocations, 2 * STEPS + 1);
+    BASE_CHECK_EQ(allocations, 2 * HANDS + 1);
     allocator_snapshot_deinit(&snapshot);
     allocator_destroy(allocator);
 }
@@ -280,8 +288,8 @@ static void switch_about(void *argument) {
 static void options_change_while_threads_work(void) {
     struct switching switching = {.allocator = testing_create("", 4 * BASE_GIB)};
     _Atomic(void *) parcel = NULL;
-    struct worker workers[2] = {{switching.allocator, NULL, 21, &parcel},
-                                {switching.allocator, testing_stream(), 22, &parcel}};
+    struct worker workers[2] = {{switching.allocator, NULL, 21, &parcel, NULL},
+                                {switching.allocator, testing_stream(), 22, &parcel, NULL}};
     struct base_thread threads[2], switcher;
     base_thread_start(&switcher, switch_about, &switching);
     for (int index = 0; index < 2; ++index)
