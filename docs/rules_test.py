@@ -71,7 +71,9 @@ class Rules(unittest.TestCase):
         for _, _, _, held_by in rows():
             for name in re.findall(r"`([^`]+)`", held_by):
                 is_test = re.search(rf"^(static )?void {name}\(void\)", tests, re.M)
-                others = LOGS / f"{name}.log", EXAMPLES / f"{name}.c"
+                others = [LOGS / f"{name}.log", EXAMPLES / f"{name}.c"]
+                if name.endswith("_test"):
+                    others += [folder / f"{name}.c" for folder in FOLDERS]
                 if not is_test and not any(path.exists() for path in others):
                     missing.append(name)
         self.assertEqual(missing, [])
