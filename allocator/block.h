@@ -39,14 +39,24 @@ struct cca__block {
     uint64_t size;
     // bytes asked for at the last hand-out; kept when freed, split off or merged
     uint64_t requested;
-    uint32_t registration;   // rises with each new segment; 0 where ties go by address alone
-    uint32_t gc_base;        // the pool's request counter when the block was last freed
+    union {
+        struct {
+            uint32_t registration; // rises with each new segment; 0: ties go by address alone
+            uint32_t gc_base;      // the pool's request counter when the block was last freed
+        };
+        uint64_t age; // both, to be copied at once
+    };
     uint32_t previous, next; // neighbours in the segment by address; 0: none
     uint32_t link[3];        // in the free index; or, unused, link[0] is the next unused one
     uint32_t segment;        // number of the segment record
-    _Atomic uint16_t pool;   // number of the pool
-    uint8_t state;
-    uint8_t flags;
+    union {
+        struct {
+            _Atomic uint16_t pool; // number of the pool
+            uint8_t state;
+            uint8_t flags;
+        };
+        _Atomic uint32_t kind; // these three, to be set at once
+    };
     uint32_t uses; // record of the streams that use it (record_stream); 0: none
 };
 _Static_assert(sizeof(struct cca__block) == 64, "a block fills one cache line");
@@ -56,6 +66,14 @@ _Static_assert(sizeof(struct cca__block) == 64, "a block fills one cache line");
 
 static inline uint16_t cca__block_pool(const struct cca__block *block) {
     return atomic_load_explicit(&block->pool, memory_order_relaxed);
+}
+
+// What kind is for a block of that pool in that state, without flags.
+static inline uint32_t cca__block_kind(uint16_t pool, enum cca__block_state state) {
+    struct cca__block block = {.flags = 0};
+    atomic_init(&block.pool, pool);
+    block.state = (uint8_t)state;
+    return atomic_load_explicit(&block.kind, memory_order_relaxed);
 }
 
 static inline bool cca__block_is_expandable(const struct cca__block *block) {
@@ -100,13 +118,17 @@ static inline enum base_status cca__block_take(struct cca__block_cache *cache,
     return BASE_OK;
 }
 
-static inline void cca__block_give_back(struct cca__block_cache *cache, struct cca__arena *arena,
-                                        uint32_t number) {
-    struct cca__block *const block = (struct cca__block *)(void *)arena->base + number;
+static inline void cca__block_keep(struct cca__block_cache *cache, struct cca__block *block,
+                                   uint32_t number) {
     block->state = CCA__BLOCK_UNUSED;
     block->flags = 0;
     block->link[0] = cache->first_unused;
     cache->first_unused = number;
+}
+
+static inline void cca__block_give_back(struct cca__block_cache *cache, struct cca__arena *arena,
+                                        uint32_t number) {
+    cca__block_keep(cache, (struct cca__block *)(void *)arena->base + number, number);
 }
 
 // Returns the memory of a stream that has no segment, and so no block, left.

@@ -45,14 +45,36 @@ static inline enum base_status end_hit(struct cca__stream *stream, int64_t slack
     return cca__lock_release_taken(&stream->lock) ? wake(&stream->lock) : BASE_OK;
 }
 
+// The end of one that displaced a block from the front: it goes into its bin.
+static APART enum base_status end_displacing_far(struct cca *cca, struct cca__pool *pool,
+                                                 uint32_t displaced, int64_t slack) {
+    cca__bin_insert(&pool->index, cca->blocks, displaced);
+    return end_hit(pool->stream, slack);
+}
+static APART enum base_status end_displacing(struct cca *cca, struct cca__pool *pool,
+                                             uint32_t displaced, int64_t slack) {
+    const uint32_t place = cca__bin_of(cca__block_at(cca, displaced)->size);
+    if (!cca__bin_is_short(&pool->index.bins[place]))
+        return end_displacing_far(cca, pool, displaced, slack);
+    cca__bin_insert_short(&pool->index, cca->blocks, displaced, place);
+    return end_hit(pool->stream, slack);
+}
+
 static enum base_status end_call(struct cca__stream *stream, int64_t slack) {
     if (__builtin_expect(slack < 0, 0)) return end_over_limit(stream);
     cca__lock_release(&stream->lock);
     return BASE_OK;
 }
 
-static struct cca__pool *pool_for(struct cca__stream *stream, size_t rounded) {
-    return &stream->pools[rounded <= CCA_SMALL_LIMIT ? CCA__POOL_SMALL : CCA__POOL_LARGE];
+static inline struct cca__pool *pool_of_kind(struct cca__stream *stream, unsigned kind) {
+    struct cca__pool *pool = &stream->pools[kind];
+    // Keeps the compiler from computing the address anew for each field that is used.
+    __asm__("" : "+r"(pool));
+    return pool;
+}
+
+static inline struct cca__pool *pool_for(struct cca__stream *stream, size_t rounded) {
+    return pool_of_kind(stream, rounded > CCA_SMALL_LIMIT);
 }
 
 // The rest of a request: the lock is held, and released here.
@@ -157,6 +179,26 @@ static APART enum base_status malloc_searching(struct cca *cca, int ordinal, siz
     return status == BASE_OK ? malloc_polling(cca, stream, size, pointer) : status;
 }
 
+// The rest of a request of a plain stream whose lock was taken at once.
+static APART enum base_status malloc_from_bins(struct cca *cca, struct cca__pool *pool, size_t size,
+                                               size_t rounded, void **pointer) {
+    uint32_t displaced;
+    int64_t slack;
+    if (!cca__hit_serve(cca, pool, rounded, size, pointer, &displaced, &slack))
+        return malloc_locked(cca, pool->stream, size, pointer);
+    if (displaced != 0) return end_displacing(cca, pool, displaced, slack);
+    return end_hit(pool->stream, slack);
+}
+
+// The same where the front is the best fit.
+static APART enum base_status malloc_from_front(struct cca *cca, struct cca__pool *pool,
+                                                size_t size, size_t rounded, void **pointer) {
+    int64_t slack;
+    if (!cca__hit_serve_front(cca, pool, rounded, size, pointer, &slack))
+        return malloc_from_bins(cca, pool, size, rounded, pointer);
+    return end_hit(pool->stream, slack);
+}
+
 static enum base_status caching_malloc(struct allocator *allocator, int ordinal, size_t size,
                                        cudaStream_t handle, void **pointer) {
     struct cca *const cca = cca__of(allocator);
@@ -165,8 +207,8 @@ static enum base_status caching_malloc(struct allocator *allocator, int ordinal,
     const struct cca__device *const device = cca__device_known(cca, ordinal);
     if (__builtin_expect(device == NULL, 0))
         return malloc_searching(cca, ordinal, size, handle, pointer);
-    struct cca__stream *const stream = cca__stream_known(device, handle);
-    if (__builtin_expect(stream == NULL, 0))
+    struct cca__stream *stream;
+    if (!cca__stream_known(device, handle, &stream))
         return malloc_searching(cca, ordinal, size, handle, pointer);
     if (__builtin_expect(atomic_load_explicit(&device->pending_events, memory_order_relaxed) != 0,
                          0))
@@ -176,21 +218,19 @@ static enum base_status caching_malloc(struct allocator *allocator, int ordinal,
     if (__builtin_expect(stream->special, 0))
         return malloc_special_locked(cca, stream, size, pointer);
     const size_t rounded = cca__round_size_plain(size);
-    const bool is_small = rounded <= CCA_SMALL_LIMIT;
-    struct cca__pool *const pool = &stream->pools[is_small ? CCA__POOL_SMALL : CCA__POOL_LARGE];
-    int64_t slack;
-    if (!cca__hit_serve_front(cca, stream, pool, is_small, rounded, size, pointer, &slack))
-        return malloc_locked(cca, stream, size, pointer);
-    return end_hit(stream, slack);
+    struct cca__pool *const pool = pool_for(stream, rounded);
+    return cca__free_index_front_is_best(&pool->index, cca->blocks, rounded)
+               ? malloc_from_front(cca, pool, size, rounded, pointer)
+               : malloc_from_bins(cca, pool, size, rounded, pointer);
 }
 
 // The rest of a free of whatever is at POINTER, perhaps nothing: NUMBER is what the page table or
 // the strays name, POOL_NUMBER what it carries. The lock of that pool's stream is held, and
 // released here.
-static APART enum base_status free_locked(struct cca *cca, uint32_t number, uint16_t pool_number,
+static APART enum base_status free_locked(struct cca *cca, uint32_t number, uint32_t pool_number,
                                           void *pointer) {
     struct cca__stream *const stream = cca__stream_at(cca, pool_number / 2);
-    struct cca__pool *const pool = &stream->pools[pool_number % 2];
+    struct cca__pool *const pool = pool_of_kind(stream, pool_number % 2);
     struct cca__block *const block = cca__block_at(cca, number);
     if (__builtin_expect(!stream->special && cca__block_is_plain(block, pool_number, pointer), 1))
         return end_call(stream, cca__hit_free(cca, pool, number, true));
@@ -213,7 +253,7 @@ static APART enum base_status free_locked(struct cca *cca, uint32_t number, uint
 
 static APART enum base_status free_searching(struct cca *cca, void *pointer) {
     const uint32_t number = cca__block_lookup(cca, pointer);
-    const uint16_t pool_number = cca__block_pool(cca__block_at(cca, number));
+    const uint32_t pool_number = cca__block_pool(cca__block_at(cca, number));
     cca__lock_take(&cca__stream_at(cca, pool_number / 2)->lock);
     return free_locked(cca, number, pool_number, pointer);
 }
@@ -224,6 +264,25 @@ static APART enum base_status free_unlike(struct cca *cca, struct cca__stream *s
     return free_searching(cca, pointer);
 }
 
+// The rest of a free of a plain stream whose lock was taken at once.
+static APART enum base_status free_to_bins(struct cca *cca, void *pointer, uint32_t number,
+                                           struct cca__pool *pool) {
+    uint32_t displaced;
+    int64_t slack;
+    if (!cca__hit_free_at_once(cca, pool, number, &displaced, &slack))
+        return free_locked(cca, number, pool->number, pointer);
+    if (displaced != 0) return end_displacing(cca, pool, displaced, slack);
+    return end_hit(pool->stream, slack);
+}
+
+static APART enum base_status free_to_front(struct cca *cca, void *pointer, uint32_t number,
+                                            struct cca__pool *pool) {
+    int64_t slack;
+    if (!cca__hit_free_to_front(cca, pool, number, &slack))
+        return free_to_bins(cca, pointer, number, pool);
+    return end_hit(pool->stream, slack);
+}
+
 // No question on the way whether there is such a block at all: block 0, which is none, is of pool 0
 // of stream 0, which is none either but has a lock; what was found is compared under its lock.
 static enum base_status caching_free(struct allocator *allocator, void *pointer) {
@@ -231,16 +290,17 @@ static enum base_status caching_free(struct allocator *allocator, void *pointer)
     if (__builtin_expect(pointer == NULL, 0)) return BASE_OK;
     const uint32_t number = cca__page_table_find(&cca->page_table, (uint64_t)(uintptr_t)pointer);
     struct cca__block *const block = cca__block_at(cca, number);
-    const uint16_t pool_number = cca__block_pool(block);
+    const uint32_t pool_number = cca__block_pool(block);
     // From the number rather than by pool->stream: the lock's address is known a load earlier.
     struct cca__stream *const stream = cca__stream_at(cca, pool_number / 2);
     if (!cca__lock_take_at_once(&stream->lock)) return free_searching(cca, pointer);
     if (__builtin_expect(stream->special || !cca__block_is_plain(block, pool_number, pointer), 0))
         return free_unlike(cca, stream, pointer);
-    int64_t slack;
-    if (!cca__hit_free_to_front(cca, &stream->pools[pool_number % 2], number, &slack))
-        return free_locked(cca, number, pool_number, pointer);
-    return end_hit(stream, slack);
+    struct cca__pool *const pool = pool_of_kind(stream, pool_number % 2);
+    const uint32_t front = pool->index.front;
+    return front == 0 || block->next == front || block->previous == front
+               ? free_to_front(cca, pointer, number, pool)
+               : free_to_bins(cca, pointer, number, pool);
 }
 
 // Finds the handed-out block at POINTER and returns with its stream locked; false: there is none.

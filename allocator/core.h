@@ -46,13 +46,15 @@
 // The blocks of one stream of one kind. Guarded by the stream's lock.
 struct cca__pool {
     struct cca__ledger ledger;
+    struct cca__stream *stream; // never changes
+    struct cca__pool *other;    // of the same stream, of the other kind; never changes
     struct cca__free_index index;
+    struct cca__pending pending;
     struct cca__address_set unmapped; // blocks of expandable segments without memory
     // Never changes, from here on.
-    struct cca__stream *stream;
     struct cca__device *device;
-    struct cca__pool *other; // of the same stream, of the other kind
-    uint16_t number;         // twice the stream's number, plus 1 for the large one
+    uint32_t kind_of_free_blocks; // what a block carries: the number, free, no flags
+    uint16_t number;              // twice the stream's number, plus 1 for the large one
     bool is_small;
 };
 
@@ -77,7 +79,7 @@ struct cca__stream {
     uint64_t unused;            // so that a cache line begins with the lock's words
     struct cca__lock lock;
     // Guarded by lock, to the next mark. First what a hit touches.
-    bool special;                 // requests and frees take the longer path
+    bool special; // requests and frees take the longer path
     // What both pools together may have more than the sum of theirs; negative. And when
     // inactive_split_bytes of both must be looked at
     struct cca__counts both_slack;
@@ -101,6 +103,7 @@ struct cca__stream {
 
 _Static_assert(offsetof(struct cca__stream, lock.taken) == 64, "a hit touches few cache lines");
 _Static_assert(offsetof(struct cca__stream, pools) == 192, "a pool begins with a cache line");
+_Static_assert(offsetof(struct cca__pool, index.bins) == 128, "two lines of a pool");
 
 // Streams lie in the arena cca.streams at this distance, so that threads on different ones share no
 // cache line, and a pool is found from its number without a look-up. An odd number of 128 bytes:
@@ -112,6 +115,7 @@ _Static_assert(offsetof(struct cca__stream, pools) == 192, "a pool begins with a
 struct cca__stream_table {
     struct cca__stream_table *older;
     size_t capacity; // a power of two
+    size_t mask;     // of the bits of a hash that are an offset into slots
     // The handle of an empty slot is the table's own address, which is no stream.
     struct cca__stream_slot {
         _Atomic(cudaStream_t) handle; // written after stream
@@ -132,10 +136,10 @@ struct cca__device {
     struct cca__stream **by_handle;
     size_t stream_count, stream_capacity;
     // Written under all streams' locks, to the next mark.
-    bool counts_requests;  // gc may run: a fraction and a threshold are set
-    bool counted_requests; // so, now or before; else every block's gc_base is 0
-    bool has_expandable;   // there are expandable segments, or were
-    bool cannot_expand;    // the driver has no virtual memory
+    bool counts_requests;                // gc may run: a fraction and a threshold are set
+    bool counted_requests;               // so, now or before; else every block's gc_base is 0
+    bool has_expandable;                 // there are expandable segments, or were
+    bool cannot_expand;                  // the driver has no virtual memory
     struct cca__device_history *history; // NULL: it is off
 
     struct cca__lock growth_lock; // guards, to the next mark:
@@ -145,7 +149,7 @@ struct cca__device {
     bool limited;
     struct allocator_stat segment[ALLOCATOR_STAT_KIND_COUNT], reserved[ALLOCATOR_STAT_KIND_COUNT];
     struct allocator_stat oversize_segments;
-    uint64_t peers; // bit D: device D may use this one's expandable segments
+    uint64_t peers;             // bit D: device D may use this one's expandable segments
     struct cca__driver *driver; // the driver's calls, NULL before the first
     size_t gone_segments; // of all streams (torch_faults.h)
     int64_t num_alloc_retries, num_ooms, num_sync_all_streams, num_device_alloc, num_device_free;
@@ -188,7 +192,7 @@ struct cca {
     struct cca__history history;
 
     struct cca__lock settings_lock;
-    double fraction;                    // what a new device starts with, if it is set
+    double fraction; // what a new device starts with, if it is set
     bool fraction_set;
     bool refuse_interior_pointers;      // never changes
     bool is_of_parent;                  // set in a child process (fork.h)
@@ -205,10 +209,10 @@ struct cca {
 
     struct cca__lock callbacks_lock; // a leaf: guards the free-memory callbacks
     struct cca_free_memory_callback callbacks[CCA_FREE_MEMORY_CALLBACKS_MAX];
-    _Atomic size_t callback_count;       // may be read without the lock to skip an empty list
+    _Atomic size_t callback_count;        // may be read without the lock to skip an empty list
     _Atomic uint64_t rejection_warned_ns; // when a rejection was warned of last; 0: never
 
-    struct cca__lock reserve_lock; // a leaf
+    struct cca__lock reserve_lock;                     // a leaf
     struct cca__reserve_class_memory *reserve_classes; // guarded by reserve_lock
 
     struct cca__arena block_chunks, segment_records, use_records, streams;

@@ -93,6 +93,7 @@ static struct cca__stream_table *stream_table_make(size_t capacity) {
     if (table == NULL) return NULL;
     table->older = NULL;
     table->capacity = capacity;
+    table->mask = (capacity - 1) * sizeof table->slots[0];
     for (size_t place = 0; place < capacity; ++place) {
         atomic_init(&table->slots[place].handle, cca__stream_no_handle(table));
         table->slots[place].stream = NULL;
@@ -100,26 +101,23 @@ static struct cca__stream_table *stream_table_make(size_t capacity) {
     return table;
 }
 
-static void stream_table_insert(struct cca__stream_table *table, struct cca__stream *stream) {
-    size_t place = cca__stream_place(stream->handle, table->capacity);
-    while (atomic_load_explicit(&table->slots[place].handle, memory_order_relaxed) !=
-           cca__stream_no_handle(table))
-        place = (place + 1) & (table->capacity - 1);
-    table->slots[place].stream = stream;
-    // Pairs with cca__stream_known and stream_table_find.
-    atomic_store_explicit(&table->slots[place].handle, stream->handle, memory_order_release);
+// The slot of the handle, or the empty one where it belongs.
+static struct cca__stream_slot *stream_table_slot(struct cca__stream_table *table,
+                                                  cudaStream_t handle) {
+    struct cca__stream_slot *slot = cca__stream_first_slot(table, handle);
+    for (;;) {
+        // Acquire pairs with stream_table_insert.
+        const cudaStream_t found = atomic_load_explicit(&slot->handle, memory_order_acquire);
+        if (found == handle || found == cca__stream_no_handle(table)) return slot;
+        if (++slot == table->slots + table->capacity) slot = table->slots;
+    }
 }
 
-static struct cca__stream *stream_table_find(const struct cca__stream_table *table,
-                                             cudaStream_t handle) {
-    for (size_t place = cca__stream_place(handle, table->capacity);;
-         place = (place + 1) & (table->capacity - 1)) {
-        // Acquire pairs with stream_table_insert.
-        const cudaStream_t found =
-            atomic_load_explicit(&table->slots[place].handle, memory_order_acquire);
-        if (found == cca__stream_no_handle(table)) return NULL;
-        if (found == handle) return table->slots[place].stream;
-    }
+static void stream_table_insert(struct cca__stream_table *table, struct cca__stream *stream) {
+    struct cca__stream_slot *const slot = stream_table_slot(table, stream->handle);
+    slot->stream = stream;
+    // Pairs with cca__stream_known and stream_table_slot.
+    atomic_store_explicit(&slot->handle, stream->handle, memory_order_release);
 }
 
 // Room for one more, so that publishing cannot fail.
@@ -173,6 +171,7 @@ static enum base_status stream_init(struct cca__device *device, cudaStream_t han
         pool->other = &stream->pools[1 - index];
         pool->number = (uint16_t)(2 * number + index);
         pool->is_small = index == CCA__POOL_SMALL;
+        pool->kind_of_free_blocks = cca__block_kind(pool->number, CCA__BLOCK_FREE);
         status = cca__free_index_init(&pool->index);
     }
     if (status != BASE_OK) {
@@ -246,10 +245,12 @@ static enum base_status add_stream_locked(struct cca__device *device, cudaStream
 enum base_status cca__stream_get(struct cca__device *device, cudaStream_t handle,
                                  struct cca__stream **stream) {
     // Acquire pairs with stream_table_reserve.
-    struct cca__stream *made = stream_table_find(
+    const struct cca__stream_slot *const slot = stream_table_slot(
         atomic_load_explicit(&device->stream_table, memory_order_acquire), handle);
-    if (made != NULL) {
-        *stream = made;
+    struct cca__stream *made = NULL;
+    // Acquire pairs with stream_table_insert; an empty slot has another handle.
+    if (atomic_load_explicit(&slot->handle, memory_order_acquire) == handle) {
+        *stream = slot->stream;
         return BASE_OK;
     }
     cca__lock_take(&device->owner->settings_lock);

@@ -30,22 +30,25 @@ static inline struct cca__device *cca__device_known(const struct cca *cca, int o
     return atomic_load_explicit(&cca->devices[(unsigned)ordinal], memory_order_acquire);
 }
 
-// The low half of a handle tells streams of one process apart well enough.
-static inline size_t cca__stream_place(cudaStream_t handle, size_t capacity) {
-    return ((uint32_t)(uintptr_t)handle * 0x9e3779b1u >> 16) & (capacity - 1);
+// Where in its table a stream is looked for first. The low half of a handle tells the streams of a
+// process apart well enough.
+static inline struct cca__stream_slot *cca__stream_first_slot(struct cca__stream_table *table,
+                                                              cudaStream_t handle) {
+    const uint32_t hash = (uint32_t)(uintptr_t)handle * 0x9e3779b1u;
+    return (struct cca__stream_slot *)(void *)((char *)table->slots + (hash >> 12 & table->mask));
 }
 
-// The stream of that handle if it is at its first place of the table, without a lock; else NULL.
-static inline struct cca__stream *cca__stream_known(const struct cca__device *device,
-                                                    cudaStream_t handle) {
-    // Both acquires pair with releases of cca__stream_make.
-    const struct cca__stream_table *const table =
-        atomic_load_explicit(&device->stream_table, memory_order_acquire);
-    const struct cca__stream_slot *const slot =
-        &table->slots[cca__stream_place(handle, table->capacity)];
-    return __builtin_expect(atomic_load_explicit(&slot->handle, memory_order_acquire) == handle, 1)
-               ? slot->stream
-               : NULL;
+// The stream of that handle if it is at its first place of the table, without a lock; false: it may
+// be elsewhere.
+static inline bool cca__stream_known(const struct cca__device *device, cudaStream_t handle,
+                                     struct cca__stream **stream) {
+    // Both acquires pair with releases of cca__stream_get.
+    const struct cca__stream_slot *const slot = cca__stream_first_slot(
+        atomic_load_explicit(&device->stream_table, memory_order_acquire), handle);
+    if (__builtin_expect(atomic_load_explicit(&slot->handle, memory_order_acquire) != handle, 0))
+        return false;
+    *stream = slot->stream;
+    return true;
 }
 
 // What the handle of an empty slot is.

@@ -1,11 +1,9 @@
-// The bins: see free_index.h. Links of a list: 0 previous, 1 next; of a treap: see treap.h.
+// The bins: see free_index.h. Links of a treap: see treap.h.
 #include "allocator/free_index.h"
 
 #include "allocator/treap.h"
 
 #include <stdlib.h>
-
-enum { LIST_PREVIOUS = 0, LIST_NEXT = 1 };
 
 enum base_status cca__free_index_init(struct cca__free_index *index) {
     *index = (struct cca__free_index){0};
@@ -16,31 +14,6 @@ enum base_status cca__free_index_init(struct cca__free_index *index) {
 }
 
 void cca__free_index_deinit(struct cca__free_index *index) { free(index->bins); }
-
-static void set_occupied(struct cca__free_index *index, uint32_t bin) {
-    index->occupied[bin / 64] |= (uint64_t)1 << bin % 64;
-    index->occupied_words |= (uint64_t)1 << bin / 64;
-}
-
-static void clear_occupied(struct cca__free_index *index, uint32_t bin) {
-    index->occupied[bin / 64] &= ~((uint64_t)1 << bin % 64);
-    if (index->occupied[bin / 64] == 0) index->occupied_words &= ~((uint64_t)1 << bin / 64);
-}
-
-// The first occupied bin from BIN on; CCA__BIN_COUNT if there is none.
-static inline uint32_t next_occupied(const struct cca__free_index *index, uint32_t bin) {
-    if (bin >= CCA__BIN_COUNT) return CCA__BIN_COUNT;
-    uint32_t word = bin / 64;
-    uint64_t bits = index->occupied[word] & ~(uint64_t)0 << bin % 64;
-    if (bits == 0) {
-        if (word == 63) return CCA__BIN_COUNT;
-        const uint64_t words = index->occupied_words & ~(uint64_t)0 << (word + 1);
-        if (words == 0) return CCA__BIN_COUNT;
-        word = (uint32_t)__builtin_ctzll(words);
-        bits = index->occupied[word];
-    }
-    return word * 64 + (uint32_t)__builtin_ctzll(bits);
-}
 
 // The last occupied bin below BIN; CCA__BIN_COUNT if there is none.
 static uint32_t previous_occupied(const struct cca__free_index *index, uint32_t bin) {
@@ -76,31 +49,10 @@ static uint32_t treap_find(const struct cca__bin *bin, const struct cca__block *
 //------------------------------------------------------------------------------------------------
 // Bins.
 
-static void list_insert(struct cca__bin *bin, struct cca__block *blocks, uint32_t number) {
-    struct cca__block *const block = &blocks[number];
-    uint32_t before = 0, after, *link = &bin->first;
-    while ((after = *link) != 0 && cca__block_less(&blocks[after], block)) {
-        before = after;
-        link = &blocks[after].link[LIST_NEXT];
-    }
-    block->link[LIST_PREVIOUS] = before;
-    block->link[LIST_NEXT] = after;
-    *link = number;
-    if (after != 0) blocks[after].link[LIST_PREVIOUS] = number;
-}
-
-static void list_remove(struct cca__bin *bin, struct cca__block *blocks, uint32_t number) {
-    const uint32_t before = blocks[number].link[LIST_PREVIOUS],
-                   after = blocks[number].link[LIST_NEXT];
-    uint32_t *const link = before != 0 ? &blocks[before].link[LIST_NEXT] : &bin->first;
-    *link = after;
-    if (after != 0) blocks[after].link[LIST_PREVIOUS] = before;
-}
-
 static void list_to_treap(struct cca__bin *bin, struct cca__block *blocks) {
     bin->root = 0;
     for (uint32_t number = bin->first; number != 0;) {
-        const uint32_t after = blocks[number].link[LIST_NEXT];
+        const uint32_t after = blocks[number].link[CCA__LIST_NEXT];
         treap_insert(bin, blocks, number);
         number = after;
     }
@@ -108,16 +60,14 @@ static void list_to_treap(struct cca__bin *bin, struct cca__block *blocks) {
 
 // What a list does not do, out of line: so the paths below need no saved registers.
 static __attribute__((noinline)) void large_bin_insert(struct cca__bin *bin,
-                                                       struct cca__block *blocks,
-                                                       uint32_t number) {
+                                                       struct cca__block *blocks, uint32_t number) {
     if (bin->root == 0) list_to_treap(bin, blocks);
     treap_insert(bin, blocks, number);
     if (cca__block_less(&blocks[number], &blocks[bin->first])) bin->first = number;
 }
 
 static __attribute__((noinline)) void large_bin_remove(struct cca__bin *bin,
-                                                       struct cca__block *blocks,
-                                                       uint32_t number) {
+                                                       struct cca__block *blocks, uint32_t number) {
     if (bin->first == number) bin->first = cca__treap_step(blocks, number, CCA__RIGHT);
     cca__treap_remove(&bin->root, blocks, number);
 }
@@ -125,31 +75,31 @@ static __attribute__((noinline)) void large_bin_remove(struct cca__bin *bin,
 void cca__bin_insert(struct cca__free_index *index, struct cca__block *blocks, uint32_t number) {
     const uint32_t place = cca__bin_of(blocks[number].size);
     struct cca__bin *const bin = &index->bins[place];
-    set_occupied(index, place);
-    const uint32_t count = bin->count++;
-    if (__builtin_expect(bin->root != 0 || count >= CCA__BIN_LIST_MAX, 0))
+    if (cca__bin_is_short(bin)) {
+        cca__bin_insert_short(index, blocks, number, place);
+    } else {
+        ++bin->count;
         large_bin_insert(bin, blocks, number);
-    else
-        list_insert(bin, blocks, number);
+    }
 }
 
 void cca__bin_remove(struct cca__free_index *index, struct cca__block *blocks, uint32_t number) {
     const uint32_t place = cca__bin_of(blocks[number].size);
     struct cca__bin *const bin = &index->bins[place];
-    if (--bin->count == 0) {
+    if (__builtin_expect(bin->root == 0, 1)) {
+        cca__bin_remove_listed(index, blocks, number, place);
+    } else if (--bin->count == 0) {
         bin->first = bin->root = 0;
-        clear_occupied(index, place);
-    } else if (__builtin_expect(bin->root != 0, 0)) {
-        large_bin_remove(bin, blocks, number);
+        cca__bin_clear_occupied(index, place);
     } else {
-        list_remove(bin, blocks, number);
+        large_bin_remove(bin, blocks, number);
     }
 }
 
 uint32_t cca__bins_find(const struct cca__free_index *index, const struct cca__block *blocks,
                         uint64_t size) {
     const uint32_t wanted = cca__bin_of(size);
-    uint32_t place = next_occupied(index, wanted);
+    uint32_t place = cca__bins_next(index, wanted);
     if (place == CCA__BIN_COUNT) return 0;
     const struct cca__bin *bin = &index->bins[place];
     uint32_t number = bin->first;
@@ -158,11 +108,12 @@ uint32_t cca__bins_find(const struct cca__free_index *index, const struct cca__b
     if (bin->root != 0) {
         number = treap_find(bin, blocks, size);
     } else {
-        do number = blocks[number].link[LIST_NEXT];
+        do
+            number = blocks[number].link[CCA__LIST_NEXT];
         while (number != 0 && blocks[number].size < size);
     }
     if (number != 0) return number;
-    place = next_occupied(index, wanted + 1);
+    place = cca__bins_next(index, wanted + 1);
     return place == CCA__BIN_COUNT ? 0 : index->bins[place].first;
 }
 
@@ -177,7 +128,8 @@ static void flush_front(struct cca__free_index *index, struct cca__block *blocks
 static uint32_t bin_last(const struct cca__bin *bin, const struct cca__block *blocks) {
     if (bin->root != 0) return cca__treap_end(blocks, bin->root, CCA__RIGHT);
     uint32_t number = bin->first;
-    while (blocks[number].link[LIST_NEXT] != 0) number = blocks[number].link[LIST_NEXT];
+    while (blocks[number].link[CCA__LIST_NEXT] != 0)
+        number = blocks[number].link[CCA__LIST_NEXT];
     return number;
 }
 
@@ -189,11 +141,11 @@ uint32_t cca__free_index_next(struct cca__free_index *index, struct cca__block *
         place = cca__bin_of(blocks[number].size);
         const uint32_t after = index->bins[place].root != 0
                                    ? cca__treap_step(blocks, number, CCA__RIGHT)
-                                   : blocks[number].link[LIST_NEXT];
+                                   : blocks[number].link[CCA__LIST_NEXT];
         if (after != 0) return after;
         ++place;
     }
-    const uint32_t bin = next_occupied(index, place);
+    const uint32_t bin = cca__bins_next(index, place);
     return bin == CCA__BIN_COUNT ? 0 : index->bins[bin].first;
 }
 
@@ -205,7 +157,7 @@ uint32_t cca__free_index_previous(struct cca__free_index *index, struct cca__blo
         place = cca__bin_of(blocks[number].size);
         const uint32_t before = index->bins[place].root != 0
                                     ? cca__treap_step(blocks, number, CCA__LEFT)
-                                    : blocks[number].link[LIST_PREVIOUS];
+                                    : blocks[number].link[CCA__LIST_PREVIOUS];
         if (before != 0) return before;
     }
     const uint32_t bin = previous_occupied(index, place);

@@ -16,6 +16,8 @@
 
 #include "allocator/block.h"
 
+#include <string.h>
+
 #define CCA__BIN_COUNT 4096
 // With random sizes and 10^2 to 10^5 live blocks, 16 cost up to 10 % more; 64 are alike.
 #define CCA__BIN_LIST_MAX 32
@@ -29,8 +31,8 @@ struct cca__bin {
 struct cca__free_index {
     uint32_t front;
     uint64_t occupied_words; // bit W: occupied[W] is not 0
+    struct cca__bin *bins;   // CCA__BIN_COUNT of them
     uint64_t occupied[CCA__BIN_COUNT / 64];
-    struct cca__bin *bins; // CCA__BIN_COUNT of them
 };
 
 enum base_status cca__free_index_init(struct cca__free_index *index) BASE_MUST_USE;
@@ -56,12 +58,95 @@ static inline bool cca__block_less(const struct cca__block *a, const struct cca_
     return a->address < b->address;
 }
 
-// Below 64 KiB one bin a size, above 64 an octave.
+//------------------------------------------------------------------------------------------------
+// Bins.
+
+enum { CCA__LIST_PREVIOUS = 0, CCA__LIST_NEXT = 1 }; // links of a list
+
+// The exponent of the size and the next six of its bits: below 64 KiB one bin a size, above 64 an
+// octave. By way of a floating-point number, since Zen processors are slow to find the first bit;
+// exact, since sizes are multiples of 512.
 static inline uint32_t cca__bin_of(uint64_t size) {
-    const uint64_t units = size >> 9;
-    const unsigned octave = 57u - (unsigned)__builtin_clzll(units | 64);
-    return octave * 64 + (uint32_t)(units >> octave);
+    const double number = (double)(int64_t)size;
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    return (uint32_t)(bits >> (52 - 6)) - ((1023 + 9) << 6);
 }
+
+// The first occupied bin beyond a word of the bitmap; CCA__BIN_COUNT if there is none.
+static inline uint32_t cca__bins_next_word(const struct cca__free_index *index, uint32_t word) {
+    const uint64_t words = index->occupied_words >> word >> 1;
+    if (words == 0) return CCA__BIN_COUNT;
+    word += 1 + (uint32_t)__builtin_ctzll(words);
+    return word * 64 + (uint32_t)__builtin_ctzll(index->occupied[word]);
+}
+
+// The first occupied bin from BIN on; CCA__BIN_COUNT if there is none.
+static inline uint32_t cca__bins_next(const struct cca__free_index *index, uint32_t bin) {
+    const uint64_t bits = index->occupied[bin / 64] >> bin % 64;
+    return bits != 0 ? bin + (uint32_t)__builtin_ctzll(bits) : cca__bins_next_word(index, bin / 64);
+}
+
+static inline void cca__bin_set_occupied(struct cca__free_index *index, uint32_t bin) {
+    index->occupied[bin / 64] |= (uint64_t)1 << bin % 64;
+    index->occupied_words |= (uint64_t)1 << bin / 64;
+}
+
+static inline void cca__bin_clear_occupied(struct cca__free_index *index, uint32_t bin) {
+    index->occupied[bin / 64] &= ~((uint64_t)1 << bin % 64);
+    if (index->occupied[bin / 64] == 0) index->occupied_words &= ~((uint64_t)1 << bin / 64);
+}
+
+// Whether a bin is a list, and stays one with one block more.
+static inline bool cca__bin_is_short(const struct cca__bin *bin) {
+    return __builtin_expect(bin->root == 0 && bin->count < CCA__BIN_LIST_MAX, 1);
+}
+
+// Inserts into a short bin.
+static inline void cca__bin_insert_short(struct cca__free_index *index, struct cca__block *blocks,
+                                         uint32_t number, uint32_t place) {
+    struct cca__bin *const bin = &index->bins[place];
+    struct cca__block *const block = &blocks[number];
+    uint32_t before = 0, after, *link = &bin->first;
+    while ((after = *link) != 0 && cca__block_less(&blocks[after], block)) {
+        before = after;
+        link = &blocks[after].link[CCA__LIST_NEXT];
+    }
+    block->link[CCA__LIST_PREVIOUS] = before;
+    block->link[CCA__LIST_NEXT] = after;
+    *link = number;
+    if (after != 0) blocks[after].link[CCA__LIST_PREVIOUS] = number;
+    ++bin->count;
+    cca__bin_set_occupied(index, place);
+}
+
+// Removes from a bin that is a list.
+static inline void cca__bin_remove_listed(struct cca__free_index *index, struct cca__block *blocks,
+                                          uint32_t number, uint32_t place) {
+    struct cca__bin *const bin = &index->bins[place];
+    const uint32_t before = blocks[number].link[CCA__LIST_PREVIOUS],
+                   after = blocks[number].link[CCA__LIST_NEXT];
+    uint32_t *const link = before != 0 ? &blocks[before].link[CCA__LIST_NEXT] : &bin->first;
+    *link = after;
+    if (after != 0) blocks[after].link[CCA__LIST_PREVIOUS] = before;
+    if (--bin->count == 0) cca__bin_clear_occupied(index, place);
+}
+
+// Removes the first of a bin that is a list.
+static inline void cca__bin_remove_first(struct cca__free_index *index, struct cca__block *blocks,
+                                         uint32_t place) {
+    struct cca__bin *const bin = &index->bins[place];
+    const uint32_t after = blocks[bin->first].link[CCA__LIST_NEXT];
+    --bin->count;
+    bin->first = after;
+    if (after != 0)
+        blocks[after].link[CCA__LIST_PREVIOUS] = 0;
+    else
+        cca__bin_clear_occupied(index, place);
+}
+
+//------------------------------------------------------------------------------------------------
+// The index.
 
 static inline void cca__free_index_insert(struct cca__free_index *index, struct cca__block *blocks,
                                           uint32_t number) {
@@ -87,10 +172,20 @@ static inline void cca__free_index_replace(struct cca__free_index *index, struct
     index->front = tail;
 }
 
-// Whether the front, of FRONT_SIZE bytes, is certainly the best fit for SIZE. Nothing in the bins
-// is a better fit than an exact one, but an older block of the same size.
+// The best fit for SIZE, which is not 0; 0 if no block is large enough.
+static inline uint32_t cca__free_index_find(const struct cca__free_index *index,
+                                            const struct cca__block *blocks, uint64_t size) {
+    // Without a front: block 0 has no bytes.
+    const uint32_t front = index->front, best = cca__bins_find(index, blocks, size);
+    if (blocks[front].size < size) return best;
+    return best != 0 && cca__block_less(&blocks[best], &blocks[front]) ? best : front;
+}
+
+// Whether the front is certainly the best fit: nothing in the bins is a better one than an exact
+// fit, but an older block of the same size. Without a front: block 0 has no bytes.
 static inline bool cca__free_index_front_is_best(const struct cca__free_index *index,
-                                                 uint64_t front_size, uint64_t size) {
+                                                 const struct cca__block *blocks, uint64_t size) {
+    const uint64_t front_size = blocks[index->front].size;
     if (front_size < size) return false;
     if (index->occupied_words == 0) return true;
     if (front_size != size) return false;
@@ -98,15 +193,36 @@ static inline bool cca__free_index_front_is_best(const struct cca__free_index *i
     return (index->occupied[bin / 64] >> bin % 64 & 1) == 0;
 }
 
-// The best fit for SIZE, which is not 0; 0 if no block is large enough.
-static inline uint32_t cca__free_index_find(const struct cca__free_index *index,
-                                            const struct cca__block *blocks, uint64_t size) {
-    // Without a front: block 0 has no bytes.
-    const uint32_t front = index->front;
-    if (cca__free_index_front_is_best(index, blocks[front].size, size)) return front;
-    const uint32_t best = cca__bins_find(index, blocks, size);
-    if (blocks[front].size < size) return best;
-    return best != 0 && cca__block_less(&blocks[best], &blocks[front]) ? best : front;
+// The best fit where that takes no walk through a bin, no treap and no call: *NUMBER. *PLACE is its
+// bin, of which it is the first, or CCA__BIN_COUNT if it is the front. False: ask in full.
+static inline bool cca__free_index_pick(const struct cca__free_index *index,
+                                        const struct cca__block *blocks, uint64_t size,
+                                        uint32_t *number, uint32_t *place) {
+    const uint32_t front = index->front, wanted = cca__bin_of(size);
+    const bool front_fits = blocks[front].size >= size;
+    const uint64_t bits = index->occupied[wanted / 64] >> wanted % 64;
+    uint32_t found;
+    if (bits != 0) {
+        found = wanted + (uint32_t)__builtin_ctzll(bits);
+    } else {
+        found = cca__bins_next_word(index, wanted / 64);
+        if (found == CCA__BIN_COUNT) {
+            *number = front;
+            *place = CCA__BIN_COUNT;
+            return front_fits;
+        }
+    }
+    const struct cca__bin *const bin = &index->bins[found];
+    const uint32_t best = bin->first;
+    if (__builtin_expect(blocks[best].size < size, 0)) return false;
+    if (front_fits && cca__block_less(&blocks[front], &blocks[best])) {
+        *number = front;
+        *place = CCA__BIN_COUNT;
+        return true;
+    }
+    *number = best;
+    *place = found;
+    return __builtin_expect(bin->root == 0, 1);
 }
 
 #endif

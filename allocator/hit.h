@@ -60,27 +60,23 @@ static inline int64_t cca__hit_count_handed(struct cca__pool *pool, cca__sizes s
            (blocks | (blocks + (other->room.blocks - other->handed.blocks) + all->blocks));
 }
 
-// The front of a block of WHOLE bytes was handed out. ALONE: it was its segment; SPLITS: a free
-// block stays behind.
-static inline int64_t cca__hit_count_hand_out(struct cca__pool *pool, cca__sizes sizes,
-                                              int64_t whole, bool alone, bool splits) {
+// The rest of it: the front of a block of WHOLE bytes was handed out. ALONE: it was its segment;
+// LEFT: bytes that stay behind as a free block, or 0.
+static inline int64_t cca__hit_count_split(struct cca__pool *pool,
+                                           const struct cca__hit_slack *slack, int64_t whole,
+                                           bool alone, int64_t left) {
     struct cca__ledger *const own = &pool->ledger;
-    struct cca__hit_slack slack;
-    int64_t lowest = cca__hit_count_handed(pool, sizes, &slack);
-    if (alone) {
-        own->partial_bytes += whole;
-        if (splits) {
-            ++own->handed.split_free;
-            ++own->split_free_rises;
-            own->split_bytes_rises += whole - sizes[CCA__BYTES];
-            lowest |=
-                cca__hit_split_bytes_slack(pool, slack.own[CCA__BYTES], slack.both[CCA__BYTES]) |
-                cca__hit_split_free_slack(pool);
-        }
-    } else if (!splits) {
-        --own->handed.split_free;
+    if (!alone) {
+        if (left == 0) --own->handed.split_free;
+        return 0;
     }
-    return lowest;
+    own->partial_bytes += whole;
+    if (left == 0) return 0;
+    ++own->handed.split_free;
+    ++own->split_free_rises;
+    own->split_bytes_rises += left;
+    return cca__hit_split_bytes_slack(pool, slack->own[CCA__BYTES], slack->both[CCA__BYTES]) |
+           cca__hit_split_free_slack(pool);
 }
 
 // A block was freed and merged with MERGED neighbours into one of WHOLE bytes.
@@ -151,14 +147,11 @@ static inline void cca__hit_split_off(struct cca *cca, struct cca__pool *pool,
     tail->address = block->address + rounded;
     tail->size = block->size - rounded;
     tail->requested = block->requested;
-    tail->registration = block->registration;
-    tail->gc_base = block->gc_base;
+    tail->age = block->age;
     tail->previous = number;
     tail->next = block->next;
     tail->segment = block->segment;
-    atomic_store_explicit(&tail->pool, pool->number, memory_order_relaxed);
-    tail->state = CCA__BLOCK_FREE;
-    tail->flags = 0;
+    atomic_store_explicit(&tail->kind, pool->kind_of_free_blocks, memory_order_relaxed);
     if (block->next != 0) cca__block_at(cca, block->next)->previous = tail_number;
     block->next = tail_number;
     block->size = rounded;
@@ -201,8 +194,10 @@ cca__hit_hand_out(struct cca *cca, struct cca__pool *pool, uint32_t number, size
     }
     block->requested = requested;
     block->state = CCA__BLOCK_ALLOCATED;
-    *slack = cca__hit_count_hand_out(pool, (cca__sizes){(int64_t)block->size, (int64_t)requested},
-                                     whole, alone, splits);
+    struct cca__hit_slack bytes_slack;
+    *slack = cca__hit_count_handed(pool, (cca__sizes){(int64_t)block->size, (int64_t)requested},
+                                   &bytes_slack);
+    *slack |= cca__hit_count_split(pool, &bytes_slack, whole, alone, whole - (int64_t)block->size);
     if (plain) return BASE_OK;
     if (__builtin_expect(block->size >= cca->config.sizes.max_split_size, 0))
         cca__count_oversize(stream->device, 1);
@@ -221,7 +216,7 @@ static inline void cca__hit_absorb_next(struct cca *cca, struct cca__pool *pool,
     block->size += next->size;
     block->next = next->next;
     if (block->next != 0) cca__block_at(cca, block->next)->previous = number;
-    cca__block_give_back(&pool->stream->unused_blocks, &cca->block_chunks, next_number);
+    cca__block_keep(&pool->stream->unused_blocks, cca__block_at(cca, next_number), next_number);
 }
 
 // Whether that neighbour, 0 for none, can be joined. Block 0 is not free, so it needs no question.
@@ -257,61 +252,162 @@ cca__hit_free(struct cca *cca, struct cca__pool *pool, uint32_t number, bool pla
 }
 
 //------------------------------------------------------------------------------------------------
-// The short path, of plain streams: all that is asked of the free index is the block freed or split
-// off last. Nothing here calls anything, so the callers, who end with the call of whatever takes
-// more, save no registers. False, and nothing changed: it takes more.
+// The short path of plain streams: lists are short, what has to be named is named in the page table
+// by one store. Nothing here calls anything, and callers end with the call of whatever takes more;
+// so they save registers once. False, and nothing changed: it takes more.
+//
+// A block that leaves the front is not put into its bin here: the caller does that last.
 
-static inline bool cca__hit_serve_front(struct cca *cca, struct cca__stream *stream,
-                                        struct cca__pool *pool, bool is_small, size_t rounded,
-                                        size_t requested, void **pointer, int64_t *slack) {
-    const uint32_t number = pool->index.front;
-    struct cca__block *const block = cca__block_at(cca, number);
-    const size_t whole = block->size;
-    if (!cca__free_index_front_is_best(&pool->index, whole, rounded)) return false;
-    if (__builtin_expect((block->flags & CCA__BLOCK_IN_TABLE) == 0, 0)) return false;
-    const bool alone = cca__block_is_alone(block);
-    uint32_t tail = 0;
-    const bool splits = cca__should_split(is_small, whole, rounded, CCA_UNLIMITED);
-    if (splits) {
-        tail = stream->unused_blocks.first_unused;
-        if (__builtin_expect(tail == 0, 0)) return false;
-        stream->unused_blocks.first_unused = cca__block_at(cca, tail)->link[0];
-        cca__hit_split_off(cca, pool, block, number, tail, rounded);
+// cca__hit_store_in_table where a store is all.
+static inline bool cca__hit_store_at_once(struct cca *cca, bool is_small, struct cca__block *block,
+                                          uint32_t number) {
+    struct cca__page_table *const table = &cca->page_table;
+    if (!is_small) {
+        if (__builtin_expect(block->address >> CCA__ADDRESS_BITS != 0, 0)) return false;
+        cca__page_table_store_large(table, block->address, number);
+    } else if (!cca__page_table_store_small_at_once(table, block->address, number)) {
+        return false;
     }
-    pool->index.front = tail;
-    block->requested = requested;
-    block->state = CCA__BLOCK_ALLOCATED;
-    *pointer = (void *)(uintptr_t)block->address;
-    *slack = cca__hit_count_hand_out(
-        pool, (cca__sizes){(int64_t)(splits ? rounded : whole), (int64_t)requested}, (int64_t)whole,
-        alone, splits);
+    block->flags = CCA__BLOCK_IN_TABLE;
     return true;
 }
 
-static inline bool cca__hit_free_to_front(struct cca *cca, struct cca__pool *pool, uint32_t number,
-                                          int64_t *slack) {
+// Serves a request from NUMBER, which is out of the index; it leaves TAIL behind, or 0.
+__attribute__((always_inline)) static inline int64_t
+cca__hit_serve_from(struct cca *cca, struct cca__pool *pool, uint32_t number, uint32_t tail,
+                    size_t rounded, size_t requested, void **pointer) {
+    struct cca__block *const block = cca__block_at(cca, number);
+    const int64_t whole = (int64_t)block->size, handed = tail != 0 ? (int64_t)rounded : whole;
+    const bool alone = cca__block_is_alone(block);
+    struct cca__hit_slack slack;
+    int64_t lowest = cca__hit_count_handed(pool, (cca__sizes){handed, (int64_t)requested}, &slack);
+    lowest |= cca__hit_count_split(pool, &slack, whole, alone, whole - handed);
+    *pointer = (void *)(uintptr_t)block->address;
+    block->state = CCA__BLOCK_ALLOCATED;
+    if (tail != 0) {
+        pool->stream->unused_blocks.first_unused = cca__block_at(cca, tail)->link[0];
+        cca__hit_split_off(cca, pool, block, number, tail, rounded);
+    }
+    block->requested = requested;
+    return lowest;
+}
+
+// Sets *tail to what a block of WHOLE bytes will leave behind, or 0. False: there is no unused
+// block.
+static inline bool cca__hit_tail(struct cca__pool *pool, size_t whole, size_t rounded,
+                                 uint32_t *tail) {
+    *tail = 0;
+    if (!cca__should_split(rounded <= CCA_SMALL_LIMIT, whole, rounded, CCA_UNLIMITED)) return true;
+    *tail = pool->stream->unused_blocks.first_unused;
+    return __builtin_expect(*tail != 0, 1);
+}
+
+// Where the front is the best fit.
+static inline bool cca__hit_serve_front(struct cca *cca, struct cca__pool *pool, size_t rounded,
+                                        size_t requested, void **pointer, int64_t *slack) {
+    const uint32_t number = pool->index.front;
+    const struct cca__block *const block = cca__block_at(cca, number);
+    uint32_t tail;
+    if ((block->flags & CCA__BLOCK_IN_TABLE) == 0 ||
+        !cca__hit_tail(pool, block->size, rounded, &tail))
+        return false;
+    pool->index.front = tail;
+    *slack = cca__hit_serve_from(cca, pool, number, tail, rounded, requested, pointer);
+    return true;
+}
+
+static inline bool cca__hit_serve(struct cca *cca, struct cca__pool *pool, size_t rounded,
+                                  size_t requested, void **pointer, uint32_t *displaced,
+                                  int64_t *slack) {
+    uint32_t number, place, tail;
+    if (!cca__free_index_pick(&pool->index, cca->blocks, rounded, &number, &place)) return false;
+    struct cca__block *const block = cca__block_at(cca, number);
+    if (!cca__hit_tail(pool, block->size, rounded, &tail)) return false;
+    if ((block->flags & CCA__BLOCK_IN_TABLE) == 0 &&
+        !cca__hit_store_at_once(cca, rounded <= CCA_SMALL_LIMIT, block, number))
+        return false;
+    *displaced = 0;
+    if (place == CCA__BIN_COUNT) {
+        pool->index.front = tail;
+    } else {
+        cca__bin_remove_first(&pool->index, cca->blocks, place);
+        if (tail != 0) {
+            *displaced = pool->index.front;
+            pool->index.front = tail;
+        }
+    }
+    *slack = cca__hit_serve_from(cca, pool, number, tail, rounded, requested, pointer);
+    return true;
+}
+
+// The end of a free: the block, which is in no index, joins its free neighbours, which are in none
+// either, and becomes the front.
+__attribute__((always_inline)) static inline int64_t
+cca__hit_free_joining(struct cca *cca, struct cca__pool *pool, uint32_t number, bool joins_next,
+                      bool joins_previous) {
     struct cca__block *block = cca__block_at(cca, number);
     const cca__sizes sizes = {(int64_t)block->size, (int64_t)block->requested};
-    const uint32_t front = pool->index.front, next = block->next, previous = block->previous;
-    const bool joins_previous = cca__hit_joins(cca, previous);
-    int merged = 1;
-    if (cca__hit_joins(cca, next)) {
-        if ((next != front) | joins_previous) return false;
-        cca__hit_absorb_next(cca, pool, number);
-    } else if (joins_previous) {
-        if (previous != front) return false;
+    if (joins_next) cca__hit_absorb_next(cca, pool, number);
+    if (joins_previous) {
+        const uint32_t previous = block->previous;
         cca__block_at(cca, previous)->requested = block->requested;
         cca__hit_absorb_next(cca, pool, previous);
         number = previous;
         block = cca__block_at(cca, number);
-    } else {
-        if (front != 0) return false;
-        merged = 0;
     }
     block->state = CCA__BLOCK_FREE;
     pool->index.front = number;
-    *slack =
-        cca__hit_count_free(pool, sizes, (int64_t)block->size, cca__block_is_alone(block), merged);
+    return cca__hit_count_free(pool, sizes, (int64_t)block->size, cca__block_is_alone(block),
+                               joins_next + joins_previous);
+}
+
+// Where no neighbour is free, or only the front is, and nothing is displaced.
+static inline bool cca__hit_free_to_front(struct cca *cca, struct cca__pool *pool, uint32_t number,
+                                          int64_t *slack) {
+    const struct cca__block *const block = cca__block_at(cca, number);
+    const uint32_t front = pool->index.front;
+    const bool joins_previous = cca__hit_joins(cca, block->previous);
+    if (cca__hit_joins(cca, block->next)) {
+        if ((block->next != front) | joins_previous) return false;
+        *slack = cca__hit_free_joining(cca, pool, number, true, false);
+    } else if (joins_previous) {
+        if (block->previous != front) return false;
+        *slack = cca__hit_free_joining(cca, pool, number, false, true);
+    } else {
+        if (front != 0) return false;
+        *slack = cca__hit_free_joining(cca, pool, number, false, false);
+    }
+    return true;
+}
+
+static inline bool cca__hit_free_at_once(struct cca *cca, struct cca__pool *pool, uint32_t number,
+                                         uint32_t *displaced, int64_t *slack) {
+    const struct cca__block *const block = cca__block_at(cca, number);
+    const uint32_t front = pool->index.front, next = block->next, previous = block->previous;
+    const bool joins_next = cca__hit_joins(cca, next),
+               joins_previous = cca__hit_joins(cca, previous);
+    uint32_t in_bins = 0;
+    *displaced = front;
+    if (joins_next) {
+        if (next == front)
+            *displaced = 0;
+        else
+            in_bins = next;
+    }
+    if (joins_previous) {
+        if (previous == front) {
+            *displaced = 0;
+        } else {
+            if (in_bins != 0) return false;
+            in_bins = previous;
+        }
+    }
+    if (in_bins != 0) {
+        const uint32_t place = cca__bin_of(cca__block_at(cca, in_bins)->size);
+        if (__builtin_expect(pool->index.bins[place].root != 0, 0)) return false;
+        cca__bin_remove_listed(&pool->index, cca->blocks, in_bins, place);
+    }
+    *slack = cca__hit_free_joining(cca, pool, number, joins_next, joins_previous);
     return true;
 }
 

@@ -121,6 +121,19 @@ static inline enum base_status cca__page_table_store_small(struct cca__page_tabl
     return BASE_OK;
 }
 
+// The same if the leaf is there, with the segment's directory; false: it takes more.
+static inline bool cca__page_table_store_small_at_once(struct cca__page_table *table,
+                                                       uint64_t address, uint32_t block) {
+    const uint32_t directory = cca__page_table_directory(table, address);
+    const uint32_t leaf = atomic_load_explicit(
+        &cca__arena_slots(&table->directories, directory)[cca__leaf_place(address)],
+        memory_order_relaxed);
+    if (__builtin_expect(leaf == 0, 0)) return false; // that of directory 0, too
+    atomic_store_explicit(&cca__arena_slots(&table->leaves, leaf)[cca__slot_place(address)], block,
+                          memory_order_relaxed);
+    return true;
+}
+
 // Strays are in the hash table from their hand-out to their free.
 enum base_status cca__page_table_store_stray(struct cca__page_table *table, uint64_t address,
                                              uint32_t block) BASE_MUST_USE;

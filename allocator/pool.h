@@ -50,7 +50,7 @@ static inline uint32_t cca__block_lookup(struct cca *cca, const void *pointer) {
 // Whether the block NUMBER of cca__page_table_find is the one handed out at POINTER, and there is
 // nothing special about it: no other stream uses it, its segment is not expandable, it is no stray.
 // The lock of POOL_NUMBER's stream held.
-static inline bool cca__block_is_plain(const struct cca__block *block, uint16_t pool_number,
+static inline bool cca__block_is_plain(const struct cca__block *block, uint32_t pool_number,
                                        const void *pointer) {
     return cca__block_pool(block) == pool_number &&
            block->address == (uint64_t)(uintptr_t)pointer && block->state == CCA__BLOCK_ALLOCATED &&
@@ -68,8 +68,8 @@ void cca__pool_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t num
                            bool *over_limit);
 
 // An event about a block.
-void cca__observe_block(struct cca *cca, enum allocator_action action,
-                        const struct cca__pool *pool, const struct cca__block *block);
+void cca__observe_block(struct cca *cca, enum allocator_action action, const struct cca__pool *pool,
+                        const struct cca__block *block);
 
 // Counts a block of max_split_size or more that was handed out (+1) or freed (-1).
 void cca__count_oversize(struct cca__device *device, int amount);

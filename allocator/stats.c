@@ -16,10 +16,10 @@ int64_t cca__pool_current(const struct cca__pool *pool, enum cca__family family)
     const struct cca__counts current = cca__counts_subtract(ledger->handed, taken_of(pool));
     const int64_t active = current.blocks, active_bytes = current.sizes[CCA__BYTES];
     switch (family) {
-    case CCA__ALLOCATION: return active - ledger->pending_blocks;
+    case CCA__ALLOCATION: return active - pool->pending.blocks;
     case CCA__ACTIVE: return active;
     case CCA__INACTIVE_SPLIT: return current.split_free;
-    case CCA__ALLOCATED_BYTES: return active_bytes - ledger->pending_bytes;
+    case CCA__ALLOCATED_BYTES: return active_bytes - pool->pending.bytes;
     case CCA__ACTIVE_BYTES: return active_bytes;
     case CCA__INACTIVE_SPLIT_BYTES: return ledger->partial_bytes - active_bytes;
     case CCA__REQUESTED_BYTES: return current.sizes[CCA__REQUESTED];
@@ -71,15 +71,15 @@ static int64_t stream_allocated(const struct cca__stream *stream, enum cca__fami
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// Sets the limits of one kind from those of the families. BLOCKS and BYTES are pending: what is
-// allocated is what is active less those, so one test of the active counters serves both families.
-static void set_limits(struct cca__stream *stream, int kind, int64_t blocks, int64_t bytes) {
+// Sets the limits of one kind from those of the families. What is allocated is what is active less
+// what is pending, so one test of the active counters serves both families.
+static void set_limits(struct cca__stream *stream, int kind, struct cca__pending pending) {
     const int64_t(*const family)[ALLOCATOR_STAT_KIND_COUNT] = stream->family_limit;
     struct cca__limits *const limits = &stream->limits[kind];
     limits->active.blocks =
-        least(family[CCA__ACTIVE][kind], family[CCA__ALLOCATION][kind] + blocks);
+        least(family[CCA__ACTIVE][kind], family[CCA__ALLOCATION][kind] + pending.blocks);
     limits->active.sizes[CCA__BYTES] =
-        least(family[CCA__ACTIVE_BYTES][kind], family[CCA__ALLOCATED_BYTES][kind] + bytes);
+        least(family[CCA__ACTIVE_BYTES][kind], family[CCA__ALLOCATED_BYTES][kind] + pending.bytes);
     limits->active.sizes[CCA__REQUESTED] = family[CCA__REQUESTED_BYTES][kind];
     limits->active.split_free = family[CCA__INACTIVE_SPLIT][kind];
     limits->split_bytes = family[CCA__INACTIVE_SPLIT_BYTES][kind];
@@ -93,10 +93,13 @@ void cca__stats_update_limits_locked(struct cca__stream *stream) {
     struct cca__limits *const of_all = &stream->limits[ALLOCATOR_STAT_ALL];
     const struct cca__counts small_taken = cca__counts_subtract(small->room, of_small->active);
     const struct cca__counts large_taken = cca__counts_subtract(large->room, of_large->active);
-    set_limits(stream, ALLOCATOR_STAT_SMALL_POOL, small->pending_blocks, small->pending_bytes);
-    set_limits(stream, ALLOCATOR_STAT_LARGE_POOL, large->pending_blocks, large->pending_bytes);
-    set_limits(stream, ALLOCATOR_STAT_ALL, small->pending_blocks + large->pending_blocks,
-               small->pending_bytes + large->pending_bytes);
+    const struct cca__pending pending_small = stream->pools[CCA__POOL_SMALL].pending;
+    const struct cca__pending pending_large = stream->pools[CCA__POOL_LARGE].pending;
+    set_limits(stream, ALLOCATOR_STAT_SMALL_POOL, pending_small);
+    set_limits(stream, ALLOCATOR_STAT_LARGE_POOL, pending_large);
+    set_limits(stream, ALLOCATOR_STAT_ALL,
+               (struct cca__pending){pending_small.blocks + pending_large.blocks,
+                                     pending_small.bytes + pending_large.bytes});
     small->room = cca__counts_add(small_taken, of_small->active);
     large->room = cca__counts_add(large_taken, of_large->active);
     stream->both_slack = cca__counts_subtract(

@@ -63,7 +63,11 @@ struct cca__ledger {
     // limit.split_bytes + limit.active.bytes: this - partial_bytes - slack.bytes is what
     // inactive_split_bytes may still grow.
     int64_t split_bytes_bound;
-    int64_t pending_blocks, pending_bytes; // freed, waiting for events
+};
+
+// Blocks that were freed and wait for events.
+struct cca__pending {
+    int64_t blocks, bytes;
 };
 
 // When the counters of a stream must be looked at.

@@ -83,8 +83,8 @@ static struct cca__stream *complete_event(struct cca *cca, uint32_t number, bool
     struct cca__use_record *const record = cca__use_record_at(cca, block->uses);
     if (--record->events == 0) {
         cca__uses_forget_locked(cca, block);
-        --pool->ledger.pending_blocks;
-        pool->ledger.pending_bytes -= (int64_t)block->size;
+        --pool->pending.blocks;
+        pool->pending.bytes -= (int64_t)block->size;
         cca__pool_free_locked(cca, pool, number, over_limit);
         cca__stats_update_limits_locked(stream);
     }
@@ -196,8 +196,8 @@ enum base_status cca__free_used(struct cca__stream *stream, void *pointer, uint3
     cca__lock_take(&stream->lock);
     if (status == BASE_OK) {
         cca__use_record_at(cca, block->uses)->events = count;
-        ++pool->ledger.pending_blocks;
-        pool->ledger.pending_bytes += (int64_t)block->size;
+        ++pool->pending.blocks;
+        pool->pending.bytes += (int64_t)block->size;
         cca__stats_update_limits_locked(stream);
         if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(device, -1);
         if (cca->watched) cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
