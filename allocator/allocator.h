@@ -233,15 +233,26 @@ struct allocator {
 
 // Takes SIZE bytes on DEVICE for use on STREAM. Size 0 gives NULL and touches nothing. The memory
 // may be used on STREAM at once, on another stream when that is ordered behind STREAM and
-// allocator_record_stream says so before the free. BASE_OUT_OF_MEMORY carries PyTorch's text and
-// numbers. Cost of a cache hit: one uncontended lock, no device call.
+// allocator_record_stream says so before the free. It is not cleared. Addresses are as far aligned
+// as the device's own, up to 512 bytes.
+//
+// BASE_OUT_OF_MEMORY carries PyTorch's text and numbers; BASE_CUDA: a device call failed for
+// another reason; BASE_INVALID_VALUE: no such device; BASE_HOST_MEMORY, BASE_LIMIT. Nothing is
+// handed out then.
+//
+// Cost of a cache hit: one uncontended lock and no device call, but where frees wait for other
+// streams one event query for each such stream and each free that is done. A miss calls the device;
+// before it fails it waits, on the host, for the frees that wait and returns what is cached.
 static inline enum base_status allocator_malloc(struct allocator *allocator, int device,
                                                 size_t size, cudaStream_t stream, void **pointer) {
     return allocator->operations->malloc(allocator, device, size, stream, pointer);
 }
 
-// Gives a block back; from any thread. NULL is ignored. BASE_INVALID_POINTER for anything that
-// allocator_malloc did not return or that was freed already.
+// Gives a block back; from any thread, and without waiting for the device: what comes on the stream
+// that it was taken for may have it next. NULL is ignored. BASE_INVALID_POINTER for anything that
+// allocator_malloc did not return or that was freed already; BASE_CUDA or BASE_HOST_MEMORY: no
+// event could be recorded on a stream that uses it, and it is still the caller's. Cost: one
+// uncontended lock, and for each stream of allocator_record_stream an event.
 static inline enum base_status allocator_free(struct allocator *allocator, void *pointer) {
     return allocator->operations->free(allocator, pointer);
 }
@@ -249,19 +260,23 @@ static inline enum base_status allocator_free(struct allocator *allocator, void 
 // Says that work on STREAM uses the block: after its free it is handed out again only when that
 // work is done. An address inside the block, of a view, means the block (an implementation may be
 // told to refuse it). STREAM must exist until the block was freed; after the free it may be
-// destroyed. BASE_INVALID_POINTER as for a free.
+// destroyed. The block's own stream and NULL as POINTER are nothing. BASE_INVALID_POINTER as for a
+// free, BASE_HOST_MEMORY, BASE_LIMIT. Makes no device call.
 static inline enum base_status allocator_record_stream(struct allocator *allocator, void *pointer,
                                                        cudaStream_t stream) {
     return allocator->operations->record_stream(allocator, pointer, stream);
 }
 
-// Returns every segment that is wholly free to its device.
+// Waits, on the host, for all frees that wait for other streams, and returns what is wholly free to
+// its device: segments, and the pages of expandable ones. BASE_CUDA: the device refused something;
+// what went before it is gone, the rest is still cached.
 static inline enum base_status allocator_empty_cache(struct allocator *allocator) {
     return allocator->operations->empty_cache(allocator);
 }
 
 // Base address and size of the segment that holds the block at POINTER (for inter-process
-// handles). An address inside the block is refused, as in PyTorch.
+// handles). An address inside the block is refused, as in PyTorch: BASE_INVALID_POINTER. So is a
+// block of an expandable segment, which has no such base: BASE_INVALID_VALUE.
 static inline enum base_status allocator_base_allocation(struct allocator *allocator,
                                                          const void *pointer, void **base,
                                                          size_t *size) {
@@ -269,13 +284,14 @@ static inline enum base_status allocator_base_allocation(struct allocator *alloc
 }
 
 // The largest request that would succeed without a release: the larger of the device's free bytes
-// and the largest cached block.
+// and the largest cached block, of whatever stream. Asks the device.
 static inline enum base_status allocator_largest_block(struct allocator *allocator, int device,
                                                        size_t *size) {
     return allocator->operations->largest_block(allocator, device, size);
 }
 
-// Exact over all streams at one moment. Not for a hot path: takes every lock of the device.
+// Exact over all streams at one moment. Not for a hot path: takes every lock of the device. The
+// resets set peaks to what is now, and sums (`allocated`, `freed`, the num_ counters) to 0.
 static inline enum base_status allocator_stats(struct allocator *allocator, int device,
                                                struct allocator_stats *stats) {
     return allocator->operations->stats(allocator, device, stats);
@@ -288,7 +304,8 @@ static inline enum base_status allocator_reset_accumulated_stats(struct allocato
     return allocator->operations->reset_accumulated_stats(allocator, device);
 }
 
-// Copies out every segment and block of all devices; the caller calls allocator_snapshot_deinit.
+// Copies out every segment and block, with the history: each device at one moment. The caller calls
+// allocator_snapshot_deinit. Takes every lock. BASE_HOST_MEMORY.
 static inline enum base_status allocator_snapshot(struct allocator *allocator,
                                                   struct allocator_snapshot *snapshot) {
     return allocator->operations->snapshot(allocator, snapshot);
@@ -300,7 +317,8 @@ static inline enum base_status allocator_set_observer(struct allocator *allocato
     return allocator->operations->set_observer(allocator, observer);
 }
 
-// Returns all memory to the devices, handed-out blocks included. NULL is ignored.
+// Returns all memory to the devices, handed-out blocks and frees that wait included. Only while no
+// other thread is in the allocator. NULL is ignored.
 static inline void allocator_destroy(struct allocator *allocator) {
     if (allocator != NULL) allocator->operations->destroy(allocator);
 }

@@ -17,10 +17,10 @@
 // memory of a stream's expandable segments that a growth or a release of that stream works on is
 // not to be had meanwhile.
 //
-// Fork: a child process may do nothing with its parent's allocators, since CUDA does not pass to it.
-// Every call there is refused without touching anything, BASE_UNSUPPORTED (allocator_free of NULL is
-// well, allocator_destroy and cca_check do nothing); the parent's are as they were. A child that
-// needs a device starts a program (exec), or the parent forks before it uses CUDA.
+// Fork: a child process may do nothing with its parent's allocators, since CUDA does not pass to
+// it. Every call there is refused without touching anything, BASE_UNSUPPORTED (allocator_free of
+// NULL is well, allocator_destroy and cca_check do nothing); the parent's are as they were. A child
+// that needs a device starts a program (exec), or the parent forks before it uses CUDA.
 #ifndef TIDEMARK_ALLOCATOR_CCA_H
 #define TIDEMARK_ALLOCATOR_CCA_H
 
@@ -63,7 +63,8 @@ struct cca_options {
 
 // What PyTorch takes from the environment: the settings (cca_settings_environment), and
 // PYTORCH_NO_CUDA_MEMORY_CACHING, which is on with "1" and off with "0"; any other value is ignored
-// with a warning. Sets `config` (it points into the environment) and `no_caching`, and nothing else.
+// with a warning. Sets `config` (it points into the environment) and `no_caching`, and nothing
+// else.
 void cca_options_from_environment(struct cca_options *options);
 
 // BASE_INVALID_CONFIG says which key or value is wrong and what would be right.
@@ -75,11 +76,13 @@ enum base_status cca_config_check(const char *config) BASE_MUST_USE;
 
 // Replaces the settings at run time, as PyTorch's setter does: max_split_size, rounding, gc
 // threshold and max_non_split_rounding fall back to their defaults first, other keys keep their
-// value.
+// value. BASE_INVALID_CONFIG: what was read before the error is in force, as in PyTorch. Memory in
+// use and cached stays as it is. At any time: takes every lock.
 enum base_status cca_set_config(struct allocator *allocator, const char *config) BASE_MUST_USE;
 
-// torch.cuda.set_per_process_memory_fraction. 1 removes the limit. BASE_INVALID_VALUE outside [0,
-// 1].
+// torch.cuda.set_per_process_memory_fraction: what the allocator may reserve of the device; what it
+// has already stays. 1 removes the limit. BASE_INVALID_VALUE outside [0, 1]. The second tells what
+// is in force, from whole bytes; 1 where there is no limit.
 enum base_status cca_set_memory_fraction(struct allocator *allocator, int device,
                                          double fraction) BASE_MUST_USE;
 enum base_status cca_memory_fraction(struct allocator *allocator, int device,
@@ -95,10 +98,10 @@ void cca_set_warning_observer(struct allocator *allocator,
                               const struct cca_warning_observer *observer);
 
 // Serves a request at ADDRESS: a free block of STREAM must hold all of it there. Used to put memory
-// back where it was. Nothing is taken from the device: BASE_INVALID_VALUE if there is no such block,
-// or if ADDRESS is no multiple of 512. As in PyTorch, what lies before ADDRESS in the free block is
-// handed out and freed again on the way, which events and statistics show. Cost: a walk over the
-// stream's free blocks, under the locks of all streams of the device.
+// back where it was. Nothing is taken from the device: BASE_INVALID_VALUE if there is no such
+// block, or if ADDRESS is no multiple of 512. As in PyTorch, what lies before ADDRESS in the free
+// block is handed out and freed again on the way, which events and statistics show. Cost: a walk
+// over the stream's free blocks, under the locks of all streams of the device.
 enum base_status cca_malloc_at(struct allocator *allocator, int device, size_t size,
                                cudaStream_t stream, void *address, void **pointer) BASE_MUST_USE;
 
@@ -112,7 +115,8 @@ enum base_status cca_set_reserve_class_default(struct allocator *allocator, cons
                                                double fraction) BASE_MUST_USE;
 
 // Lets PEER read and write DEVICE's expandable segments, those to come included; memory of
-// cudaMalloc follows cudaDeviceEnablePeerAccess.
+// cudaMalloc follows cudaDeviceEnablePeerAccess. There is no way back. BASE_INVALID_VALUE,
+// BASE_CUDA; PEER then has access to some of them or to none.
 enum base_status cca_enable_peer_access(struct allocator *allocator, int device,
                                         int peer) BASE_MUST_USE;
 
@@ -175,8 +179,9 @@ struct cca_history_options {
     enum cca_history_context context;
     size_t max_entries; // the newest of each device are kept; 0: one. At most 2^32
 };
-// BASE_INVALID_VALUE; BASE_HOST_MEMORY, and history is off then unless it was on. At any time: takes
-// every lock. A change of options forgets nothing but the oldest entries, if there are to be fewer.
+// BASE_INVALID_VALUE; BASE_HOST_MEMORY, and history is off then unless it was on. At any time:
+// takes every lock. A change of options forgets nothing but the oldest entries, if there are to be
+// fewer.
 //
 // Recording never fails a request: an entry that finds no memory is left out, with all before it.
 // An entry takes 40 bytes. Entries of one stream that follow each other within a quarter of a

@@ -284,8 +284,8 @@ static void serve_at_addresses(struct failure_walk *walk) {
         failure_give(walk, slot);
 }
 
-// Each in another leaf of the page table than what is free before it, as many as a small segment has:
-// the front is handed out, and then there is no memory for the entry of the request itself.
+// Each in another leaf of the page table than what is free before it, as many as a small segment
+// has: the front is handed out, and then there is no memory for the entry of the request itself.
 static void serve_many_at_addresses(struct failure_walk *walk) {
     failure_take(walk, 0, 512, 0);
     char *const base = walk->blocks[0];
