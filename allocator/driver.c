@@ -80,6 +80,7 @@ void cca__driver_destroy(struct cca__driver *driver) {
 
 // Whether all of it is gone.
 static bool give_back(const struct cca__driver_calls *calls, struct cca__driver_kept *memory) {
+    if (memory->is_range) return calls->address_free(memory->address, memory->size) == CUDA_SUCCESS;
     if (memory->address != 0 && calls->unmap(memory->address, memory->size) == CUDA_SUCCESS)
         memory->address = 0;
     if (memory->has_handle && calls->release(memory->handle) == CUDA_SUCCESS)

@@ -117,6 +117,13 @@ enum base_status cca__expandable_free(struct cca__device *device, struct cca__ex
     return status;
 }
 
+void cca__expandable_abandon(struct cca__device *device, struct cca__expandable *segment) {
+    cca__driver_give_back(device, (struct cca__driver_kept){.is_range = true,
+                                                            .address = segment->address,
+                                                            .size = segment->reserved_bytes});
+    segment_deinit(segment);
+}
+
 static void give_back(struct cca__device *device, const struct cca__expandable *segment,
                       size_t page, bool is_mapped, bool has_handle) {
     cca__driver_give_back(device, (struct cca__driver_kept){

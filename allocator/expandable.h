@@ -24,6 +24,9 @@ enum base_status cca__expandable_reserve(struct cca__device *device, size_t byte
 // Gives the addresses back. Nothing may be mapped. On failure the segment is as it was.
 enum base_status cca__expandable_free(struct cca__device *device,
                                       struct cca__expandable *segment) BASE_MUST_USE;
+// The same for a caller who has another failure to tell: what the driver refuses now it is asked for
+// again later. SEGMENT is gone.
+void cca__expandable_abandon(struct cca__device *device, struct cca__expandable *segment);
 // Unmaps what is mapped and gives everything back; the device's end, where errors have nowhere to
 // go.
 void cca__expandable_destroy(struct cca__device *device, struct cca__expandable *segment);

@@ -158,8 +158,11 @@ static enum base_status new_segment(struct cca__pool *pool, size_t rounded, uint
     status = is_too_small ? BASE_OUT_OF_MEMORY : add_segment(pool, memory, number);
     if (status == BASE_OK) return BASE_OK;
     if (is_too_small && configured) *exceeded = reserve;
-    const enum base_status given_back = cca__expandable_give_addresses_back(pool, memory);
-    return given_back == BASE_OK ? status : given_back;
+    const uint64_t address = cca__expandable_address(memory);
+    const size_t bytes = cca__expandable_bytes(memory);
+    cca__expandable_abandon(device, memory);
+    (void)cca__observe_segment(cca, ALLOCATOR_SEGMENT_UNRESERVE, pool, address, bytes);
+    return status;
 }
 
 // Claims the start of a run; an unmapped one stays as it is, nobody else touches it.

@@ -36,11 +36,11 @@ static void grow_metadata(struct failure_walk *walk) {
 }
 
 static void meet_streams(struct failure_walk *walk) {
-    cudaStream_t streams[20];
-    void *blocks[20] = {NULL};
-    for (int index = 0; index < 20; ++index)
+    cudaStream_t streams[12];
+    void *blocks[12] = {NULL};
+    for (int index = 0; index < 12; ++index)
         streams[index] = testing_stream();
-    for (int index = 0; index < 20; ++index) {
+    for (int index = 0; index < 12; ++index) {
         failure_step_begin();
         const enum base_status status =
             allocator_malloc(walk->allocator, 0, 4096, streams[index], &blocks[index]);
@@ -48,7 +48,7 @@ static void meet_streams(struct failure_walk *walk) {
         if (status != BASE_OK) failure_is_told(walk, status);
     }
     cca_check(walk->allocator);
-    for (int index = 0; index < 20; ++index)
+    for (int index = 0; index < 12; ++index)
         BASE_CHECK_EQ(allocator_free(walk->allocator, blocks[index]), BASE_OK);
     failure_left_no_trace(walk);
 }
@@ -74,15 +74,15 @@ static void wait_for_streams(struct failure_walk *walk) {
 // So many uses that records, queues and the spare events grow.
 static void wait_for_many(struct failure_walk *walk) {
     sim_stream_hold(walk->streams[1], true);
-    for (int slot = 0; slot < 40; ++slot)
+    for (int slot = 0; slot < 20; ++slot)
         failure_take(walk, slot, 4096, 0);
-    for (int slot = 0; slot < 40; ++slot)
+    for (int slot = 0; slot < 20; ++slot)
         failure_mark(walk, slot, 1);
-    for (int slot = 0; slot < 40; ++slot)
+    for (int slot = 0; slot < 20; ++slot)
         failure_give(walk, slot);
     sim_stream_hold(walk->streams[1], false);
-    failure_take(walk, 40, 4096, 0);
-    failure_give(walk, 40);
+    failure_take(walk, 20, 4096, 0);
+    failure_give(walk, 20);
 }
 
 // 64 MiB of device: everything cached goes, with a pending block among it, and then too little is
@@ -213,6 +213,42 @@ static void use_two_devices(struct failure_walk *walk) {
     failure_empty_cache(walk);
 }
 
+static void record(struct failure_walk *walk) {
+    struct allocator_snapshot snapshot = {0};
+    const struct cca_history_options options = {
+        .enabled = CCA_HISTORY_ALL, .context = CCA_CONTEXT_ALL, .max_entries = 100};
+    failure_take(walk, 0, 20 * mib, 0);
+    (void)FAILURE_STEP(walk, cca_record_history(walk->allocator, &options));
+    for (int slot = 1; slot < 10; ++slot)
+        failure_take(walk, slot, (size_t)slot * 300 * kib, slot % 2);
+    for (int slot = 0; slot < 10; ++slot)
+        failure_give(walk, slot);
+    if (FAILURE_STEP(walk, allocator_snapshot(walk->allocator, &snapshot)) == BASE_OK)
+        allocator_snapshot_deinit(&snapshot);
+    failure_empty_cache(walk);
+    failure_take(walk, 0, 1000 * mib, 0); // out of memory
+    (void)FAILURE_STEP(walk, cca_record_history(walk->allocator, &(struct cca_history_options){0}));
+}
+
+// A wanted address, in the middle of what is free.
+static void take_at(struct failure_walk *walk) {
+    failure_take(walk, 0, 20 * mib, 0);
+    char *const address = walk->blocks[0];
+    failure_give(walk, 0);
+    if (address == NULL) return;
+    for (int slot = 1; slot < 3; ++slot) {
+        void *block = NULL;
+        failure_step_begin();
+        const enum base_status status = cca_malloc_at(walk->allocator, 0, 2 * mib, walk->streams[0],
+                                                      address + (size_t)slot * 4 * mib, &block);
+        testing_calls_watch(false);
+        walk->blocks[slot] = block;
+        (void)failure_step_end(walk, status);
+    }
+    failure_give(walk, 1);
+    failure_give(walk, 2);
+}
+
 static void ask(struct failure_walk *walk) {
     struct allocator_stats stats;
     struct allocator_snapshot snapshot = {0};
@@ -340,6 +376,10 @@ const struct failure_scenario failure_scenarios[] = {
     {"devices", "", use_two_devices, 256, 0, 2},
     {"devices-expandable", "expandable_segments:True", use_two_devices, 256, 0, 2},
     {"ask", "", ask, 256, 0, 2},
+    {"history", "", record, 256, 0, 1},
+    {"history-expandable", "expandable_segments:True", record, 256, 0, 1},
+    {"at", "", take_at, 256, 0, 1},
+    {"at-expandable", "expandable_segments:True", take_at, 256, 0, 1},
     {"addresses", "", replay_addresses, 256, 0, 1},
     {"at", "", serve_at_addresses, 256, 0, 1},
     {"at-expandable", "expandable_segments:True", serve_at_addresses, 256, 0, 1},

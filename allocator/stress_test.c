@@ -190,7 +190,9 @@ static void disturb(struct base_random *random) {
 static void run(uint64_t seed) {
     static struct worker workers[THREADS];
     struct base_random random = base_random_init(seed, "disturber");
-    BASE_CHECK_EQ(sim_configure(&(struct sim_options){.capacity_bytes = 4 * BASE_GIB}), BASE_OK);
+    BASE_CHECK_EQ(sim_configure(&(struct sim_options){.capacity_bytes = 4 * BASE_GIB,
+                                                      .addresses = SIM_ADDRESSES_REUSED}),
+                  BASE_OK);
     BASE_CHECK_EQ(cca_allocator_create(&(struct cca_options){0}, &shared.allocator), BASE_OK);
     for (int index = 0; index < STREAMS; ++index)
         shared.streams[index] = testing_stream();
