@@ -213,7 +213,7 @@ static void use_two_devices(struct failure_walk *walk) {
     failure_empty_cache(walk);
 }
 
-static void record(struct failure_walk *walk) {
+static void record_and_stop(struct failure_walk *walk) {
     struct allocator_snapshot snapshot = {0};
     const struct cca_history_options options = {
         .enabled = CCA_HISTORY_ALL, .context = CCA_CONTEXT_ALL, .max_entries = 100};
@@ -228,25 +228,6 @@ static void record(struct failure_walk *walk) {
     failure_empty_cache(walk);
     failure_take(walk, 0, 1000 * mib, 0); // out of memory
     (void)FAILURE_STEP(walk, cca_record_history(walk->allocator, &(struct cca_history_options){0}));
-}
-
-// A wanted address, in the middle of what is free.
-static void take_at(struct failure_walk *walk) {
-    failure_take(walk, 0, 20 * mib, 0);
-    char *const address = walk->blocks[0];
-    failure_give(walk, 0);
-    if (address == NULL) return;
-    for (int slot = 1; slot < 3; ++slot) {
-        void *block = NULL;
-        failure_step_begin();
-        const enum base_status status = cca_malloc_at(walk->allocator, 0, 2 * mib, walk->streams[0],
-                                                      address + (size_t)slot * 4 * mib, &block);
-        testing_calls_watch(false);
-        walk->blocks[slot] = block;
-        (void)failure_step_end(walk, status);
-    }
-    failure_give(walk, 1);
-    failure_give(walk, 2);
 }
 
 static void ask(struct failure_walk *walk) {
@@ -376,10 +357,8 @@ const struct failure_scenario failure_scenarios[] = {
     {"devices", "", use_two_devices, 256, 0, 2},
     {"devices-expandable", "expandable_segments:True", use_two_devices, 256, 0, 2},
     {"ask", "", ask, 256, 0, 2},
-    {"history", "", record, 256, 0, 1},
-    {"history-expandable", "expandable_segments:True", record, 256, 0, 1},
-    {"at", "", take_at, 256, 0, 1},
-    {"at-expandable", "expandable_segments:True", take_at, 256, 0, 1},
+    {"history-stop", "", record_and_stop, 256, 0, 1},
+    {"history-stop-expandable", "expandable_segments:True", record_and_stop, 256, 0, 1},
     {"addresses", "", replay_addresses, 256, 0, 1},
     {"at", "", serve_at_addresses, 256, 0, 1},
     {"at-expandable", "expandable_segments:True", serve_at_addresses, 256, 0, 1},
