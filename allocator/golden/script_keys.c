@@ -70,7 +70,8 @@ static void reserve_value(struct script_plan *plan, char *value) {
     if (script__chance(plan, 0.5))
         append(value, "0.%" PRIu64, 5 + script__below(plan, 90));
     else
-        append(value, "%gG", (double)(1 + script__below(plan, 64)) / 16);
+        append(value, "%g%c", (double)(1 + script__below(plan, 64)) / 16,
+               script__chance(plan, 0.9) ? 'G' : 'g');
 }
 
 static void reserves_value(struct script_plan *plan, char *value) {
@@ -136,7 +137,7 @@ static const struct key {
     {"x_poll", 0, 0.15, poll_value},
     {"x_wait", 0, 0.15, wait_value},
     {"x_retry_search", 0, 0.15, bool_value},
-    {"x_reclaim_idle", 0, 0.5, bool_value},
+    {"x_reclaim_idle", 0, 0.7, bool_value},
     {"x_torch_faults", 0, 0.2, bool_value},
 };
 #define KEY_COUNT (sizeof keys / sizeof keys[0])

@@ -34,6 +34,8 @@ static uint64_t new_id(struct script_plan *plan) {
 static void add_alloc(struct script_plan *plan) {
     const uint64_t size = pick_size(plan), stream = any_stream(plan);
     script__add(plan, "alloc %" PRIu64 " %" PRIu64 " %" PRIu64, new_id(plan), size, stream);
+    // What no device holds gives an error of its own.
+    if (size >= (uint64_t)1 << 40 && script__chance(plan, 0.5)) script__add(plan, "error");
 }
 
 static void add_free(struct script_plan *plan) {
@@ -71,6 +73,7 @@ static void add_alloc_at(struct script_plan *plan) {
     const uint64_t other = recent < plan->next_id ? plan->next_id - 1 - recent : 0;
     const uint64_t offset = script__chance(plan, 0.5)    ? 0
                             : script__chance(plan, 0.05) ? 100
+                            : script__chance(plan, 0.3)  ? 512 * script__below(plan, 400000)
                                                          : 512 * script__below(plan, 8000);
     const uint64_t size = script__size(plan), stream = any_stream(plan);
     script__add(plan, "alloc_at %" PRIu64 " %" PRIu64 " %" PRIu64 " @%" PRIu64 " %" PRIu64,
