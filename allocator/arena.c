@@ -100,13 +100,16 @@ void cca__arena_give_back(struct cca__arena *arena, uint32_t item) {
     cca__lock_release(&arena->lock);
 }
 
-void cca__arena_trim(struct cca__arena *arena) {
+void cca__arena_trim(struct cca__arena *arena) { cca__arena_trim_with(arena, NULL, NULL); }
+
+void cca__arena_trim_with(struct cca__arena *arena, void (*also)(void *), void *argument) {
     cca__lock_take(&arena->lock);
     if (arena->live == 0 && arena->used > 1) {
         // Advice only: if the kernel refuses, the memory stays and is used again.
         (void)madvise(arena->base, arena->committed_bytes, MADV_DONTNEED);
         arena->given_back_count = 0;
         arena->used = 1;
+        if (also != NULL) also(argument);
     }
     cca__lock_release(&arena->lock);
 }

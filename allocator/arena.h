@@ -37,5 +37,7 @@ enum base_status cca__arena_take(struct cca__arena *arena, uint32_t *item) BASE_
 void cca__arena_give_back(struct cca__arena *arena, uint32_t item);
 // Gives the memory back if no item is taken.
 void cca__arena_trim(struct cca__arena *arena);
+// The same, and before an item is taken again, ALSO gives back what there is only beside items.
+void cca__arena_trim_with(struct cca__arena *arena, void (*also)(void *), void *argument);
 
 #endif

@@ -126,57 +126,12 @@ static APART enum base_status malloc_waiting(struct cca *cca, struct cca__stream
     return malloc_locked(cca, stream, size, pointer);
 }
 
-// Only what is cached; *SERVED becomes NULL if nothing is.
-static enum base_status serve_cached(struct cca *cca, struct cca__stream *stream, size_t size,
-                                     void **served) {
-    bool over_limit = false;
-    cca__lock_take(&stream->lock);
-    const size_t rounded = cca__round_size(&cca->config.sizes, size);
-    struct cca__pool *const pool = pool_for(stream, rounded);
-    const enum base_status status =
-        cca__pool_serve_locked(cca, pool, rounded, size, served, &over_limit);
-    // A search that ends in nothing is made again, and counts then.
-    if (status == BASE_OK && *served != NULL && stream->device->counts_requests &&
-        !pool->is_small)
-        atomic_fetch_add_explicit(&stream->device->large_searches, 1, memory_order_relaxed);
-    cca__lock_release(&stream->lock);
-    if (over_limit) cca__stats_meet(stream);
-    return status;
-}
-
-static APART enum base_status malloc_polling(struct cca *cca, struct cca__stream *stream,
-                                             size_t size, void **pointer) {
-    bool polled;
-    enum base_status status = cca__poll_pending_if_idle(stream, &polled);
-    if (status == BASE_OK && !polled) {
-        // A hit does not wait for another thread that has a driver call to make; but nothing is
-        // taken from the device before all that was freed has been asked for.
-        void *served;
-        status = serve_cached(cca, stream, size, &served);
-        if (status == BASE_OK && served != NULL) *pointer = served;
-        if (status != BASE_OK || served != NULL) return status;
-        status = cca__poll_pending(stream);
-    }
-    return status == BASE_OK ? malloc_waiting(cca, stream, size, pointer) : status;
-}
-
 static APART enum base_status malloc_of_size(size_t size, void **pointer) {
     if (size != 0)
         return base_status_set(BASE_OUT_OF_MEMORY,
                                "CUDA out of memory. Tried to allocate more than 1EB memory.");
     *pointer = NULL;
     return BASE_OK;
-}
-
-// A request that names a device or a stream for the first time, or a stream that is not where it is
-// looked for first.
-static APART enum base_status malloc_searching(struct cca *cca, int ordinal, size_t size,
-                                               cudaStream_t handle, void **pointer) {
-    struct cca__device *device;
-    struct cca__stream *stream;
-    enum base_status status = cca__device_get(cca, ordinal, &device);
-    if (status == BASE_OK) status = cca__stream_get(device, handle, &stream);
-    return status == BASE_OK ? malloc_polling(cca, stream, size, pointer) : status;
 }
 
 // The rest of a request of a plain stream whose lock was taken at once.
@@ -199,6 +154,64 @@ static APART enum base_status malloc_from_front(struct cca *cca, struct cca__poo
     return end_hit(pool->stream, slack);
 }
 
+// A request, the lock of the stream taken at once.
+static inline enum base_status malloc_taken(struct cca *cca, struct cca__stream *stream,
+                                            size_t size, void **pointer) {
+    if (__builtin_expect(stream->special, 0))
+        return malloc_special_locked(cca, stream, size, pointer);
+    const size_t rounded = cca__round_size_plain(size);
+    struct cca__pool *const pool = pool_for(stream, rounded);
+    return cca__free_index_front_is_best(&pool->index, cca->blocks, rounded)
+               ? malloc_from_front(cca, pool, size, rounded, pointer)
+               : malloc_from_bins(cca, pool, size, rounded, pointer);
+}
+
+// Only what is cached; *SERVED becomes NULL if nothing is.
+static enum base_status serve_cached(struct cca *cca, struct cca__stream *stream, size_t size,
+                                     void **served) {
+    bool over_limit = false;
+    cca__lock_take(&stream->lock);
+    const size_t rounded = cca__round_size(&cca->config.sizes, size);
+    struct cca__pool *const pool = pool_for(stream, rounded);
+    const enum base_status status =
+        cca__pool_serve_locked(cca, pool, rounded, size, served, &over_limit);
+    // A search that ends in nothing is made again, and counts then.
+    if (status == BASE_OK && *served != NULL && stream->device->counts_requests && !pool->is_small)
+        atomic_fetch_add_explicit(&stream->device->large_searches, 1, memory_order_relaxed);
+    cca__lock_release(&stream->lock);
+    if (over_limit) cca__stats_meet(stream);
+    return status;
+}
+
+static APART enum base_status malloc_polling(struct cca *cca, struct cca__stream *stream,
+                                             size_t size, void **pointer) {
+    bool polled;
+    enum base_status status = cca__poll_pending_if_idle(stream, &polled);
+    if (status == BASE_OK && !polled) {
+        // A hit does not wait for another thread that has a driver call to make; but nothing is
+        // taken from the device before all that was freed has been asked for.
+        void *served;
+        status = serve_cached(cca, stream, size, &served);
+        if (status == BASE_OK && served != NULL) *pointer = served;
+        if (status != BASE_OK || served != NULL) return status;
+        status = cca__poll_pending(stream);
+    }
+    if (status != BASE_OK) return status;
+    if (!cca__lock_take_at_once(&stream->lock)) return malloc_waiting(cca, stream, size, pointer);
+    return malloc_taken(cca, stream, size, pointer);
+}
+
+// A request that names a device or a stream for the first time, or a stream that is not where it is
+// looked for first.
+static APART enum base_status malloc_searching(struct cca *cca, int ordinal, size_t size,
+                                               cudaStream_t handle, void **pointer) {
+    struct cca__device *device;
+    struct cca__stream *stream;
+    enum base_status status = cca__device_get(cca, ordinal, &device);
+    if (status == BASE_OK) status = cca__stream_get(device, handle, &stream);
+    return status == BASE_OK ? malloc_polling(cca, stream, size, pointer) : status;
+}
+
 static enum base_status caching_malloc(struct allocator *allocator, int ordinal, size_t size,
                                        cudaStream_t handle, void **pointer) {
     struct cca *const cca = cca__of(allocator);
@@ -214,14 +227,7 @@ static enum base_status caching_malloc(struct allocator *allocator, int ordinal,
                          0))
         return malloc_polling(cca, stream, size, pointer);
     if (!cca__lock_take_at_once(&stream->lock)) return malloc_waiting(cca, stream, size, pointer);
-
-    if (__builtin_expect(stream->special, 0))
-        return malloc_special_locked(cca, stream, size, pointer);
-    const size_t rounded = cca__round_size_plain(size);
-    struct cca__pool *const pool = pool_for(stream, rounded);
-    return cca__free_index_front_is_best(&pool->index, cca->blocks, rounded)
-               ? malloc_from_front(cca, pool, size, rounded, pointer)
-               : malloc_from_bins(cca, pool, size, rounded, pointer);
+    return malloc_taken(cca, stream, size, pointer);
 }
 
 // The rest of a free of whatever is at POINTER, perhaps nothing: NUMBER is what the page table or
@@ -258,10 +264,15 @@ static APART enum base_status free_searching(struct cca *cca, void *pointer) {
     return free_locked(cca, number, pool_number, pointer);
 }
 
+// A free of what is no plain block, or not the one that was found; the lock of STREAM is held.
 static APART enum base_status free_unlike(struct cca *cca, struct cca__stream *stream,
-                                          void *pointer) {
+                                          void *pointer, uint32_t number) {
+    const struct cca__block *const block = cca__block_at(cca, number);
+    const struct cca__pool *const pool = cca__pool_at(cca, cca__block_pool(block));
+    const bool is_used = pool != NULL && pool->stream == stream &&
+                         cca__block_is_handed_out(block, pool, pointer) && block->uses != 0;
     cca__lock_release(&stream->lock);
-    return free_searching(cca, pointer);
+    return is_used ? cca__free_used(stream, pointer, number) : free_searching(cca, pointer);
 }
 
 // The rest of a free of a plain stream whose lock was taken at once.
@@ -295,7 +306,7 @@ static enum base_status caching_free(struct allocator *allocator, void *pointer)
     struct cca__stream *const stream = cca__stream_at(cca, pool_number / 2);
     if (!cca__lock_take_at_once(&stream->lock)) return free_searching(cca, pointer);
     if (__builtin_expect(stream->special || !cca__block_is_plain(block, pool_number, pointer), 0))
-        return free_unlike(cca, stream, pointer);
+        return free_unlike(cca, stream, pointer, number);
     struct cca__pool *const pool = pool_of_kind(stream, pool_number % 2);
     const uint32_t front = pool->index.front;
     return front == 0 || block->next == front || block->previous == front
@@ -342,16 +353,20 @@ static enum base_status caching_record_stream(struct allocator *allocator, void 
     struct cca__block *block;
     enum base_status status = lock_block_around(cca, pointer, &pool, &block);
     if (status != BASE_OK) return status;
-    const void *const base = (const void *)(uintptr_t)block->address;
-    struct cca__device *const device = pool->stream->device;
-    const bool is_own = pool->stream->handle == handle;
-    cca__lock_release(&pool->stream->lock);
-    if (is_own) return BASE_OK;
-    // The using stream may be new, which takes locks that come before the block's.
-    struct cca__stream *user;
-    status = cca__stream_get(device, handle, &user);
-    if (status == BASE_OK) status = lock_block(cca, base, &pool, &block);
-    if (status != BASE_OK) return status;
+    struct cca__stream *user = pool->stream;
+    if (user->handle == handle) {
+        cca__lock_release(&user->lock);
+        return BASE_OK;
+    }
+    struct cca__device *const device = user->device;
+    if (!cca__stream_known(device, handle, &user)) {
+        // It may be new, which takes locks that come before the block's.
+        const void *const base = (const void *)(uintptr_t)block->address;
+        cca__lock_release(&pool->stream->lock);
+        status = cca__stream_get(device, handle, &user);
+        if (status == BASE_OK) status = lock_block(cca, base, &pool, &block);
+        if (status != BASE_OK) return status;
+    }
     status = cca__use_add_locked(cca, block, user);
     cca__lock_release(&pool->stream->lock);
     return status;

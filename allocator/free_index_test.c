@@ -75,6 +75,7 @@ static void searches_find_what_a_scan_finds(bool is_small, uint64_t seed) {
     BASE_CHECK_EQ(cca__free_index_init(&fixture.index), BASE_OK);
     for (uint32_t number = 1; number <= BLOCKS; ++number)
         fixture.blocks[number].address = 512 * (uint64_t)number;
+    int picked_count = 0;
     for (int step = 0; step < 20000; ++step) {
         base_check_context("seed %llu, %s pool, step %d", (unsigned long long)seed,
                            is_small ? "small" : "large", step);
@@ -83,10 +84,19 @@ static void searches_find_what_a_scan_finds(bool is_small, uint64_t seed) {
             is_small ? 1 << 20 : (uint64_t)1 << 60; // as large as a request of the pool can be
         uint64_t size = random_size(&fixture, is_small);
         if (size > most) size = most;
-        BASE_CHECK_EQ(cca__free_index_find(&fixture.index, fixture.blocks, size),
-                      scan_best(&fixture, size));
+        const uint32_t best = scan_best(&fixture, size);
+        BASE_CHECK_EQ(cca__free_index_find(&fixture.index, fixture.blocks, size), best);
+        uint32_t picked, place;
+        if (cca__free_index_pick(&fixture.index, fixture.blocks, size, &picked, &place)) {
+            BASE_CHECK_EQ(picked, best);
+            BASE_CHECK_EQ(place == CCA__BIN_COUNT, picked == fixture.index.front);
+            ++picked_count;
+        }
+        if (cca__free_index_front_is_best(&fixture.index, fixture.blocks, size))
+            BASE_CHECK_EQ(fixture.index.front, best);
         if (step % 500 == 0) walk_matches_scan(&fixture);
     }
+    BASE_CHECK_GT(picked_count, 1000);
     base_check_context(NULL);
     cca__free_index_deinit(&fixture.index);
     free(fixture.blocks);

@@ -285,7 +285,12 @@ cca__hit_serve_from(struct cca *cca, struct cca__pool *pool, uint32_t number, ui
     *pointer = (void *)(uintptr_t)block->address;
     block->state = CCA__BLOCK_ALLOCATED;
     if (tail != 0) {
-        pool->stream->unused_blocks.first_unused = cca__block_at(cca, tail)->link[0];
+        struct cca__block_cache *const unused = &pool->stream->unused_blocks;
+        // At its end, fresh may be the number of a block of another chunk.
+        if (__builtin_expect(tail == unused->fresh, 0) && unused->fresh != unused->fresh_end)
+            ++unused->fresh;
+        else
+            unused->first_unused = cca__block_at(cca, tail)->link[0];
         cca__hit_split_off(cca, pool, block, number, tail, rounded);
     }
     block->requested = requested;
@@ -298,8 +303,11 @@ static inline bool cca__hit_tail(struct cca__pool *pool, size_t whole, size_t ro
                                  uint32_t *tail) {
     *tail = 0;
     if (!cca__should_split(rounded <= CCA_SMALL_LIMIT, whole, rounded, CCA_UNLIMITED)) return true;
-    *tail = pool->stream->unused_blocks.first_unused;
-    return __builtin_expect(*tail != 0, 1);
+    const struct cca__block_cache *const unused = &pool->stream->unused_blocks;
+    *tail = unused->first_unused;
+    if (__builtin_expect(*tail != 0, 1)) return true;
+    *tail = unused->fresh;
+    return unused->fresh != unused->fresh_end;
 }
 
 // Where the front is the best fit.

@@ -42,6 +42,11 @@ void cca__page_table_deinit(struct cca__page_table *table) {
     base_address_map_deinit(&table->strays);
 }
 
+void cca__page_table_trim(void *table) {
+    // Advice only, as in cca__arena_trim; what stays is stale and does no harm.
+    (void)madvise(((struct cca__page_table *)table)->windows, WINDOWS_BYTES, MADV_DONTNEED);
+}
+
 // Both windows of a small segment.
 static void store_windows(struct cca__page_table *table, uint64_t address, uint32_t entry) {
     const uint64_t window = address >> CCA__WINDOW_BITS;

@@ -42,6 +42,8 @@ struct cca__page_table {
 
 enum base_status cca__page_table_init(struct cca__page_table *table);
 void cca__page_table_deinit(struct cca__page_table *table);
+// Gives the memory of the flat table back. There is no segment, and none comes meanwhile.
+void cca__page_table_trim(void *table);
 
 // Whether the blocks of a segment are strays.
 static inline bool cca__page_table_is_stray(uint64_t address, uint64_t size, bool is_small) {

@@ -74,7 +74,7 @@ static enum base_status release_pool(struct cca__pool *pool) {
 
 static void trim_metadata(struct cca *cca) {
     cca__arena_trim(&cca->block_chunks);
-    cca__arena_trim(&cca->segment_records);
+    cca__arena_trim_with(&cca->segment_records, cca__page_table_trim, &cca->page_table);
     cca__arena_trim(&cca->use_records);
     cca__arena_trim(&cca->page_table.directories);
     cca__arena_trim(&cca->page_table.leaves);

@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-// The first block from NUMBER on that has memory, and the first one after it that has none: of a
-// cudaMalloc segment the whole, of an expandable one a run of mapped pages. 0: no more.
+// The blocks of an expandable segment are shown as runs of those that have memory: the first such
+// block from NUMBER on, and the first one after it that has none. 0: no more.
 static uint32_t run_start(const struct cca *cca, uint32_t number) {
     while (number != 0 && cca->blocks[number].state == CCA__BLOCK_UNMAPPED)
         number = cca->blocks[number].next;
@@ -24,21 +24,26 @@ struct counts {
     size_t segments, blocks;
 };
 
+// How many there are at most: a walk over all blocks to count them would cost as much as the copy.
 static struct counts count_device(const struct cca__device *device) {
     const struct cca *const cca = device->owner;
     struct counts counts = {0};
-    for (size_t index = 0; index < device->stream_count; ++index)
-        for (uint32_t number = device->by_handle[index]->first_segment; number != 0;
+    for (size_t index = 0; index < device->stream_count; ++index) {
+        const struct cca__stream *const stream = device->by_handle[index];
+        counts.blocks += (size_t)stream->unused_blocks.chunk_count * CCA__BLOCK_CHUNK;
+        for (uint32_t number = stream->first_segment; number != 0;
              number = cca->segments[number].next) {
-            if (cca->segments[number].gone_bytes != 0) continue;
-            uint32_t block = cca->segments[number].first_block;
-            while ((block = run_start(cca, block)) != 0) {
+            const struct cca__segment *const segment = &cca->segments[number];
+            if (segment->gone_bytes != 0) continue;
+            if (segment->expandable == NULL) {
                 ++counts.segments;
-                for (const uint32_t end = run_end(cca, block); block != end;
-                     block = cca->blocks[block].next)
-                    ++counts.blocks;
+                continue;
             }
+            for (uint32_t block = segment->first_block; (block = run_start(cca, block)) != 0;
+                 block = run_end(cca, block))
+                ++counts.segments;
         }
+    }
     return counts;
 }
 
@@ -66,12 +71,12 @@ static enum allocator_block_state state_of(const struct cca__block *block) {
     }
 }
 
-// Appends the blocks of one segment, or mapped run, and sums them up.
-static void copy_blocks(const struct cca *cca, uint32_t first, struct allocator_snapshot *snapshot,
+// Appends the blocks from FIRST to before END, of one segment or mapped run, and sums them up.
+static void copy_blocks(const struct cca *cca, uint32_t first, uint32_t end,
+                        struct allocator_snapshot *snapshot,
                         struct allocator_snapshot_segment *segment) {
     segment->block_first = snapshot->block_count;
-    for (uint32_t number = first, end = run_end(cca, first); number != end;
-         number = cca->blocks[number].next) {
+    for (uint32_t number = first; number != end; number = cca->blocks[number].next) {
         const struct cca__block *const block = &cca->blocks[number];
         const struct allocator_snapshot_block copy = {
             .address = (void *)(uintptr_t)block->address,
@@ -114,7 +119,7 @@ static enum base_status copy_device(struct cca__device *device, struct allocator
             const struct cca__segment *const segment = &cca->segments[number];
             if (segment->gone_bytes != 0) continue;
             for (uint32_t block = segment->first_block; (block = run_start(cca, block)) != 0;
-                 block = run_end(cca, block))
+                 block = segment->expandable != NULL ? run_end(cca, block) : 0)
                 snapshot->segments[snapshot->segment_count++] = (struct allocator_snapshot_segment){
                     .device = device->ordinal,
                     .address = (void *)(uintptr_t)cca->blocks[block].address,
@@ -131,7 +136,9 @@ static enum base_status copy_device(struct cca__device *device, struct allocator
           compare_addresses);
     for (size_t index = first; index < snapshot->segment_count; ++index) {
         struct allocator_snapshot_segment *const segment = &snapshot->segments[index];
-        copy_blocks(cca, (uint32_t)segment->block_first, snapshot, segment);
+        const uint32_t block = (uint32_t)segment->block_first;
+        copy_blocks(cca, block, segment->is_expandable ? run_end(cca, block) : 0, snapshot,
+                    segment);
         *active += segment->active_size;
     }
     return BASE_OK;

@@ -11,22 +11,25 @@ static struct cca__counts taken_of(const struct cca__pool *pool) {
                                 pool->stream->limits[cca__pool_kind(pool)].active);
 }
 
+typedef int64_t family_counts[CCA__FAMILY_COUNT];
+
+// All families of a pool at once: what they share is the larger part of each.
+static inline void read_pool(const struct cca__pool *pool, family_counts current) {
+    const struct cca__counts active = cca__counts_subtract(pool->ledger.handed, taken_of(pool));
+    const int64_t active_bytes = active.sizes[CCA__BYTES];
+    current[CCA__ALLOCATION] = active.blocks - pool->pending.blocks;
+    current[CCA__ACTIVE] = active.blocks;
+    current[CCA__INACTIVE_SPLIT] = active.split_free;
+    current[CCA__ALLOCATED_BYTES] = active_bytes - pool->pending.bytes;
+    current[CCA__ACTIVE_BYTES] = active_bytes;
+    current[CCA__INACTIVE_SPLIT_BYTES] = pool->ledger.partial_bytes - active_bytes;
+    current[CCA__REQUESTED_BYTES] = active.sizes[CCA__REQUESTED];
+}
+
 int64_t cca__pool_current(const struct cca__pool *pool, enum cca__family family) {
-    const struct cca__ledger *const ledger = &pool->ledger;
-    const struct cca__counts current = cca__counts_subtract(ledger->handed, taken_of(pool));
-    const int64_t active = current.blocks, active_bytes = current.sizes[CCA__BYTES];
-    switch (family) {
-    case CCA__ALLOCATION: return active - pool->pending.blocks;
-    case CCA__ACTIVE: return active;
-    case CCA__INACTIVE_SPLIT: return current.split_free;
-    case CCA__ALLOCATED_BYTES: return active_bytes - pool->pending.bytes;
-    case CCA__ACTIVE_BYTES: return active_bytes;
-    case CCA__INACTIVE_SPLIT_BYTES: return ledger->partial_bytes - active_bytes;
-    case CCA__REQUESTED_BYTES: return current.sizes[CCA__REQUESTED];
-    case CCA__FAMILY_COUNT: break;
-    }
-    BASE_CHECK(false);
-    return 0;
+    family_counts current;
+    read_pool(pool, current);
+    return current[family];
 }
 
 // Sum of all increases since the allocator was made.
@@ -110,54 +113,104 @@ void cca__stats_update_limits_locked(struct cca__stream *stream) {
                                      of_large->active.sizes[CCA__BYTES];
 }
 
+// What the limits of one kind for active blocks and bytes become when more wait for events, as
+// increases.
+static cca__sizes pending_raises(struct cca__stream *stream, int kind, int64_t blocks,
+                                 int64_t bytes) {
+    const int64_t(*const family)[ALLOCATOR_STAT_KIND_COUNT] = stream->family_limit;
+    struct cca__counts *const active = &stream->limits[kind].active;
+    const int64_t old_blocks = active->blocks, old_bytes = active->sizes[CCA__BYTES];
+    active->blocks = least(family[CCA__ACTIVE][kind], family[CCA__ALLOCATION][kind] + blocks);
+    active->sizes[CCA__BYTES] =
+        least(family[CCA__ACTIVE_BYTES][kind], family[CCA__ALLOCATED_BYTES][kind] + bytes);
+    return (cca__sizes){active->blocks - old_blocks, active->sizes[CCA__BYTES] - old_bytes};
+}
+
+// As cca__stats_update_limits_locked, for the counters and kinds that change.
+void cca__stats_count_pending_locked(struct cca__pool *pool, int64_t blocks, int64_t bytes) {
+    struct cca__stream *const stream = pool->stream;
+    struct cca__ledger *const ledger = &pool->ledger;
+    pool->pending.blocks += blocks;
+    pool->pending.bytes += bytes;
+    const cca__sizes own =
+        pending_raises(stream, cca__pool_kind(pool), pool->pending.blocks, pool->pending.bytes);
+    const cca__sizes both = pending_raises(stream, ALLOCATOR_STAT_ALL,
+                                           pool->pending.blocks + pool->other->pending.blocks,
+                                           pool->pending.bytes + pool->other->pending.bytes);
+    ledger->room.blocks += own[0];
+    ledger->room.sizes[CCA__BYTES] += own[1];
+    ledger->split_bytes_bound += own[1];
+    stream->both_slack.blocks += both[0] - own[0];
+    stream->both_slack.sizes[CCA__BYTES] += both[1] - own[1];
+    stream->both_split_bytes_bound += own[1];
+}
+
+typedef int64_t stream_counts[CCA__FAMILY_COUNT][ALLOCATOR_STAT_KIND_COUNT];
+
+// Reads all counters of a stream, and raises its limits to them. True if one was raised.
+static bool raise_limits(struct cca__stream *stream, stream_counts current) {
+    family_counts small, large;
+    bool raised = false;
+    read_pool(&stream->pools[CCA__POOL_SMALL], small);
+    read_pool(&stream->pools[CCA__POOL_LARGE], large);
+    for (int family = 0; family < CCA__FAMILY_COUNT; ++family) {
+        current[family][ALLOCATOR_STAT_ALL] = small[family] + large[family];
+        current[family][ALLOCATOR_STAT_SMALL_POOL] = small[family];
+        current[family][ALLOCATOR_STAT_LARGE_POOL] = large[family];
+        for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind)
+            if (current[family][kind] > stream->family_limit[family][kind]) {
+                stream->family_limit[family][kind] = current[family][kind];
+                raised = true;
+            }
+    }
+    if (raised) cca__stats_update_limits_locked(stream);
+    return raised;
+}
+
 bool cca__stats_raise_locked(struct cca__stream *stream) {
     struct cca__device *const device = stream->device;
     if (device->first_created != stream || stream->created_next != NULL) return false;
-    for (int family = 0; family < CCA__FAMILY_COUNT; ++family) {
-        int64_t current[ALLOCATOR_STAT_KIND_COUNT];
-        current[ALLOCATOR_STAT_SMALL_POOL] =
-            cca__pool_current(&stream->pools[CCA__POOL_SMALL], (enum cca__family)family);
-        current[ALLOCATOR_STAT_LARGE_POOL] =
-            cca__pool_current(&stream->pools[CCA__POOL_LARGE], (enum cca__family)family);
-        current[ALLOCATOR_STAT_ALL] =
-            current[ALLOCATOR_STAT_SMALL_POOL] + current[ALLOCATOR_STAT_LARGE_POOL];
-        for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind)
-            if (current[kind] > stream->family_limit[family][kind])
-                stream->family_limit[family][kind] = device->peak[family][kind] = current[kind];
-    }
-    cca__stats_update_limits_locked(stream);
+    // Its limits are the peaks.
+    stream_counts current;
+    if (raise_limits(stream, current))
+        memcpy(device->peak, stream->family_limit, sizeof device->peak);
     return true;
 }
 
-// One family and kind over all streams: raises the peak to the sum, lets every stream have at
-// least what it uses, and takes what the limits then have too much from streams with room.
-static void settle(struct cca__device *device, enum cca__family family, int kind) {
-    int64_t total = 0, limits = 0;
-    for (struct cca__stream *stream = device->first_created; stream != NULL;
-         stream = stream->created_next) {
-        const int64_t current = stream_current(stream, family, kind);
-        int64_t *const limit = &stream->family_limit[family][kind];
-        if (current > *limit) *limit = current;
-        total += current;
-        limits += *limit;
-    }
-    if (total > device->peak[family][kind]) device->peak[family][kind] = total;
-    int64_t excess = limits - device->peak[family][kind];
+// Takes from streams with room what the limits of one family and kind have too much.
+static void take_excess(struct cca__device *device, enum cca__family family, int kind,
+                        int64_t excess) {
     for (struct cca__stream *stream = device->first_created; excess > 0;
          stream = stream->created_next) {
         int64_t *const limit = &stream->family_limit[family][kind];
         const int64_t taken = least(excess, *limit - stream_current(stream, family, kind));
+        if (taken <= 0) continue;
         *limit -= taken;
         excess -= taken;
+        cca__stats_update_limits_locked(stream);
     }
 }
 
+// Lets every stream have at least what it uses, raises the peaks to the sums, and takes what the
+// limits then have too much.
 void cca__stats_meet_locked(struct cca__device *device) {
+    stream_counts total = {{0}}, limits = {{0}};
+    for (struct cca__stream *stream = device->first_created; stream != NULL;
+         stream = stream->created_next) {
+        stream_counts current;
+        raise_limits(stream, current);
+        for (int family = 0; family < CCA__FAMILY_COUNT; ++family)
+            for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind) {
+                total[family][kind] += current[family][kind];
+                limits[family][kind] += stream->family_limit[family][kind];
+            }
+    }
     for (int family = 0; family < CCA__FAMILY_COUNT; ++family)
-        for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind)
-            settle(device, (enum cca__family)family, kind);
-    for (struct cca__stream *each = device->first_created; each != NULL; each = each->created_next)
-        cca__stats_update_limits_locked(each);
+        for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind) {
+            int64_t *const peak = &device->peak[family][kind];
+            if (total[family][kind] > *peak) *peak = total[family][kind];
+            take_excess(device, (enum cca__family)family, kind, limits[family][kind] - *peak);
+        }
 }
 
 void cca__stats_meet(struct cca__stream *stream) {

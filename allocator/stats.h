@@ -105,7 +105,11 @@ void cca__stats_meet(struct cca__stream *stream);
 // The same with the locks of all streams held.
 void cca__stats_meet_locked(struct cca__device *device);
 
-// Recomputes what the fast path tests, after pending blocks or limits changed.
+// Counts blocks of a pool that begin or end to wait for events, and what the fast path tests after
+// that. The stream's lock held.
+void cca__stats_count_pending_locked(struct cca__pool *pool, int64_t blocks, int64_t bytes);
+
+// Recomputes what the fast path tests, after limits changed.
 void cca__stats_update_limits_locked(struct cca__stream *stream);
 
 // All locks of the device held.

@@ -83,10 +83,9 @@ static struct cca__stream *complete_event(struct cca *cca, uint32_t number, bool
     struct cca__use_record *const record = cca__use_record_at(cca, block->uses);
     if (--record->events == 0) {
         cca__uses_forget_locked(cca, block);
-        --pool->pending.blocks;
-        pool->pending.bytes -= (int64_t)block->size;
+        // First, so that the limits are those of the counters that the free tests.
+        cca__stats_count_pending_locked(pool, -1, -(int64_t)block->size);
         cca__pool_free_locked(cca, pool, number, over_limit);
-        cca__stats_update_limits_locked(stream);
     }
     cca__lock_release(&stream->lock);
     return stream;
@@ -118,11 +117,11 @@ struct use_walk {
     uint32_t record;
     uint16_t index;
 };
-static struct cca__stream *next_user(struct use_walk *walk) {
+static inline struct cca__stream *next_user(struct use_walk *walk) {
     while (walk->record != 0) {
         const struct cca__use_record *const record = cca__use_record_at(walk->cca, walk->record);
         if (walk->index < record->count)
-            return cca__pool_at(walk->cca, record->pools[walk->index++])->stream;
+            return cca__stream_at(walk->cca, record->pools[walk->index++] / 2);
         walk->record = record->next;
         walk->index = 0;
     }
@@ -136,22 +135,28 @@ static uint16_t count_users(const struct cca *cca, uint32_t record) {
     return count;
 }
 
-// Records an event on every stream that uses the block; on failure none is queued.
-static enum base_status record_events_locked(struct cca *cca, uint32_t number, uint32_t uses,
-                                             uint16_t count) {
+// Records an event on every stream that uses a block of OWNER, and notes which queues blocks of it
+// wait in (atomic for those who look at it; the events lock orders writers). On failure none is
+// queued.
+static enum base_status record_events_locked(struct cca__stream *owner, uint32_t number,
+                                             uint32_t uses) {
+    struct cca *const cca = owner->device->owner;
     struct use_walk walk = {.cca = cca, .record = uses};
     struct cca__stream *user;
     enum base_status status = BASE_OK;
     uint16_t recorded = 0;
+    uint64_t waits_for = atomic_load_explicit(&owner->waits_for, memory_order_relaxed);
     while (status == BASE_OK && (user = next_user(&walk)) != NULL) {
         cudaEvent_t event;
         status = record_event_locked(user, &event);
         if (status != BASE_OK) break;
         cca__event_queue_push(&user->queue, event, number);
+        waits_for |= cca__stream_bit(user);
         ++recorded;
     }
     if (status == BASE_OK) {
-        BASE_CHECK_EQ(recorded, count);
+        atomic_store_explicit(&owner->waits_for, waits_for, memory_order_relaxed);
+        atomic_fetch_add_explicit(&owner->device->pending_events, recorded, memory_order_relaxed);
         return BASE_OK;
     }
     // The events lock was held throughout, so what was pushed is still last in its queue.
@@ -163,50 +168,49 @@ static enum base_status record_events_locked(struct cca *cca, uint32_t number, u
     return status;
 }
 
-// Notes which queues blocks of OWNER wait in. Atomic for its readers; the events lock orders
-// writers.
-static void mark_waits_locked(struct cca__stream *owner, uint32_t uses) {
-    struct use_walk walk = {.cca = owner->device->owner, .record = uses};
-    uint64_t waits_for = atomic_load_explicit(&owner->waits_for, memory_order_relaxed);
-    for (const struct cca__stream *user; (user = next_user(&walk)) != NULL;)
-        waits_for |= cca__stream_bit(user);
-    atomic_store_explicit(&owner->waits_for, waits_for, memory_order_relaxed);
+// Makes a block with uses wait for its events, before they are recorded: nobody can look at them
+// while the events lock is held.
+static void begin_waiting_locked(struct cca__pool *pool, struct cca__block *block) {
+    struct cca *const cca = pool->device->owner;
+    block->state = CCA__BLOCK_PENDING; // from here on a second free is refused
+    cca__use_record_at(cca, block->uses)->events = count_users(cca, block->uses);
+    cca__stats_count_pending_locked(pool, 1, (int64_t)block->size);
+}
+
+// After the events: tells that the block was freed, or gives it back to the program.
+static void begin_waiting_ends(struct cca__pool *pool, struct cca__block *block, bool is_freed) {
+    struct cca *const cca = pool->device->owner;
+    cca__lock_take(&pool->stream->lock);
+    if (is_freed) {
+        if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(pool->device, -1);
+        if (cca->watched) cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
+    } else {
+        block->state = CCA__BLOCK_ALLOCATED;
+        cca__stats_count_pending_locked(pool, -1, -(int64_t)block->size);
+    }
+    cca__lock_release(&pool->stream->lock);
+    // It counts as allocated again, beside what others were given meanwhile.
+    if (!is_freed) cca__stats_meet(pool->stream);
 }
 
 enum base_status cca__free_used(struct cca__stream *stream, void *pointer, uint32_t number) {
     struct cca__device *const device = stream->device;
     struct cca *const cca = device->owner;
     struct cca__block *const block = cca__block_at(cca, number);
-    struct cca__pool *const pool = cca__pool_at(cca, cca__block_pool(block));
-    bool ours = false;
     cca__lock_take(&device->events_lock);
     cca__lock_take(&stream->lock);
-    if (pool != NULL && pool->stream == stream && cca__block_is_handed_out(block, pool, pointer) &&
-        block->uses != 0) {
-        block->state = CCA__BLOCK_PENDING; // from here on a second free is refused
-        ours = true;
-    }
+    struct cca__pool *const pool = cca__pool_at(cca, cca__block_pool(block));
+    const bool is_special = stream->special;
+    const bool is_ours = pool != NULL && pool->stream == stream &&
+                         cca__block_is_handed_out(block, pool, pointer) && block->uses != 0;
+    if (is_ours) begin_waiting_locked(pool, block);
     cca__lock_release(&stream->lock);
-    if (!ours) {
+    if (!is_ours) {
         cca__lock_release(&device->events_lock);
         return cca__pointer_invalid(cca, pointer);
     }
-    const uint16_t count = count_users(cca, block->uses);
-    const enum base_status status = record_events_locked(cca, number, block->uses, count);
-    cca__lock_take(&stream->lock);
-    if (status == BASE_OK) {
-        cca__use_record_at(cca, block->uses)->events = count;
-        ++pool->pending.blocks;
-        pool->pending.bytes += (int64_t)block->size;
-        cca__stats_update_limits_locked(stream);
-        if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(device, -1);
-        if (cca->watched) cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
-        atomic_fetch_add_explicit(&device->pending_events, count, memory_order_relaxed);
-        mark_waits_locked(stream, block->uses);
-    } else {
-        block->state = CCA__BLOCK_ALLOCATED;
-    }
-    cca__lock_release(&stream->lock);
+    const enum base_status status = record_events_locked(stream, number, block->uses);
+    if (is_special || status != BASE_OK) begin_waiting_ends(pool, block, status == BASE_OK);
     cca__lock_release(&device->events_lock);
     return status;
 }
