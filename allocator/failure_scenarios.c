@@ -280,6 +280,27 @@ static void replay_addresses(struct failure_walk *walk) {
     failure_empty_cache(walk);
 }
 
+// Back where they were, in front, in the middle and at the end of what is free.
+static void serve_at_addresses(struct failure_walk *walk) {
+    static const size_t offsets[] = {0, 7 << 20, 15 << 20};
+    failure_take(walk, 0, 20 * mib, 0);
+    char *const base = walk->blocks[0];
+    failure_give(walk, 0);
+    for (int slot = 0; base != NULL && slot < 3; ++slot) {
+        void *block = NULL;
+        failure_step_begin();
+        const enum base_status status = cca_malloc_at(walk->allocator, 0, 4 * mib, walk->streams[0],
+                                                      base + offsets[slot], &block);
+        testing_calls_watch(false);
+        // The free block may have gone after the first free.
+        if (status == BASE_INVALID_VALUE) continue;
+        walk->blocks[slot] = block;
+        (void)failure_step_end(walk, status);
+    }
+    for (int slot = 0; slot < 3; ++slot)
+        failure_give(walk, slot);
+}
+
 // Each in another leaf of the page table than what is free before it, as many as a small segment
 // has: the front is handed out, and then there is no memory for the entry of the request itself.
 static void serve_many_at_addresses(struct failure_walk *walk) {
@@ -296,6 +317,18 @@ static void serve_many_at_addresses(struct failure_walk *walk) {
     }
     for (int slot = 0; slot < 64; ++slot)
         failure_give(walk, slot);
+}
+
+static void record(struct failure_walk *walk) {
+    (void)FAILURE_STEP(
+        walk, cca_record_history(walk->allocator,
+                                 &(struct cca_history_options){CCA_HISTORY_ALL, CCA_CONTEXT_ALL,
+                                                               .max_entries = 1000}));
+    grow_and_split(walk);
+    run_out_of_memory(walk);
+    struct allocator_snapshot snapshot = {0};
+    if (FAILURE_STEP(walk, allocator_snapshot(walk->allocator, &snapshot)) == BASE_OK)
+        allocator_snapshot_deinit(&snapshot);
 }
 
 const struct failure_scenario failure_scenarios[] = {
@@ -327,7 +360,10 @@ const struct failure_scenario failure_scenarios[] = {
     {"history-stop", "", record_and_stop, 256, 0, 1},
     {"history-stop-expandable", "expandable_segments:True", record_and_stop, 256, 0, 1},
     {"addresses", "", replay_addresses, 256, 0, 1},
+    {"at", "", serve_at_addresses, 256, 0, 1},
+    {"at-expandable", "expandable_segments:True", serve_at_addresses, 256, 0, 1},
     {"at-many", "", serve_many_at_addresses, 256, 0, 1},
+    {"history", "", record, 64, 0, 1},
     {"expand-own", "expandable_segments:True,max_split_size_mb:20,x_bound_growth:True",
      expand_until_full, 128, 0, 1},
 };
