@@ -6,8 +6,20 @@
 
 #include <string.h>
 
-// Which allocator's callbacks this thread is in: what they allocate asks nobody again.
-static _Thread_local const struct cca *running;
+// Whose callbacks this thread is in, innermost first: what they allocate there asks nobody again.
+// Callbacks of one allocator may call another, whose callbacks call the first.
+struct running {
+    const struct cca *cca;
+    const struct running *outer;
+};
+static _Thread_local const struct running *innermost;
+
+static bool is_running(const struct cca *cca) {
+    const struct running *running = innermost;
+    while (running != NULL && running->cca != cca)
+        running = running->outer;
+    return running != NULL;
+}
 
 static bool is_same(const struct cca_free_memory_callback *a,
                     const struct cca_free_memory_callback *b) {
@@ -54,7 +66,7 @@ enum base_status cca_remove_free_memory_callback(struct allocator *allocator,
 }
 
 bool cca__free_memory(struct cca *cca, int device) {
-    if (atomic_load_explicit(&cca->callback_count, memory_order_relaxed) == 0 || running == cca)
+    if (atomic_load_explicit(&cca->callback_count, memory_order_relaxed) == 0 || is_running(cca))
         return false;
     struct cca_free_memory_callback callbacks[CCA_FREE_MEMORY_CALLBACKS_MAX];
     cca__lock_take(&cca->callbacks_lock);
@@ -62,11 +74,11 @@ bool cca__free_memory(struct cca *cca, int device) {
     memcpy(callbacks, cca->callbacks, count * sizeof callbacks[0]);
     cca__lock_release(&cca->callbacks_lock);
 
-    const struct cca *const outer = running;
+    const struct running running = {.cca = cca, .outer = innermost};
     bool freed = false;
-    running = cca;
+    innermost = &running;
     for (size_t index = 0; index < count; ++index)
         freed |= callbacks[index].free_memory(callbacks[index].context, device);
-    running = outer;
+    innermost = running.outer;
     return freed;
 }

@@ -114,6 +114,29 @@ static void a_callback_may_allocate_and_its_own_misses_ask_nobody(void) {
     allocator_destroy(allocator);
 }
 
+// The fault: callbacks that allocate from each other's allocators never came to an end.
+static void callbacks_of_allocators_that_ask_each_other_run_once(void) {
+    struct allocator *allocators[3] = {testing_create("", BASE_GIB)};
+    struct giver givers[3];
+    for (int index = 1; index < 3; ++index)
+        BASE_CHECK_EQ(cca_allocator_create(&(struct cca_options){0}, &allocators[index]), BASE_OK);
+    for (int index = 0; index < 3; ++index) { // a ring: each asks the next one
+        givers[index] = (struct giver){.allocator = allocators[(index + 1) % 3]};
+        const struct cca_free_memory_callback callback = {.free_memory = take_some,
+                                                          .context = &givers[index]};
+        BASE_CHECK_EQ(cca_add_free_memory_callback(allocators[index], &callback), BASE_OK);
+    }
+    for (int first = 0; first < 3; ++first) {
+        (void)testing_malloc(allocators[first], 50 * MIB, NULL);
+        for (int index = 0; index < 3; ++index) {
+            BASE_CHECK_EQ(givers[index].asked, first + 1);
+            BASE_CHECK_EQ(allocator_empty_cache(allocators[index]), BASE_OK); // misses next time
+        }
+    }
+    for (int index = 0; index < 3; ++index)
+        allocator_destroy(allocators[index]);
+}
+
 // Each search of the large pool is a tick of garbage collection's clock, the one after a callback
 // too. Three blocks are freed with a miss between the first two and a hit between the last two. In
 // the end all are 1 + T ticks old but for the first, 3 + T, and the last, T: only the first is of
@@ -331,6 +354,7 @@ int main(void) {
     all_callbacks_run_in_order_whatever_each_returns();
     there_is_room_for_sixteen_callbacks();
     a_callback_may_allocate_and_its_own_misses_ask_nobody();
+    callbacks_of_allocators_that_ask_each_other_run_once();
     the_search_after_a_callback_counts_for_garbage_collection();
     callbacks_of_several_threads_free_what_others_took();
     a_rejection_asks_no_device_and_is_told_to_its_own_observer();
