@@ -65,7 +65,7 @@ static const char *const user_pools[] = {"pools-0",
 static const struct golden_result *replay(const char *log, const char *more) {
     static struct golden_result result;
     char path[256];
-    snprintf(path, sizeof path, "allocator/golden/testdata/%s.log", log);
+    snprintf(path, sizeof path, FIDELITY_LOGS "/%s.log", log);
     golden_compare(path, &golden_subject_caching, more[0] != '\0' ? more : NULL, &result);
     return &result;
 }

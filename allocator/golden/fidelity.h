@@ -8,7 +8,9 @@
 
 #include <stdio.h>
 
-// Reads allocator/golden/testdata of the working directory.
+// Of the working directory, where the recordings are.
+#define FIDELITY_LOGS "allocator/golden/testdata"
+
 void fidelity_print(FILE *output);
 
 #endif

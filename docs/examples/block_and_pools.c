@@ -5,6 +5,7 @@
 
 #include "allocator/core.h"
 #include "allocator/stream_use.h"
+#include "base/options.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -196,7 +197,13 @@ static void fields(void) {
               "B of addresses");
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    static const struct base_program program = {
+        .name = "block_and_pools",
+        .summary = "What a block is made of, and how a request walks from malloc to hand-out.",
+    };
+    struct base_common common = BASE_COMMON_DEFAULTS;
+    base_options_parse(&program, argc, argv, &common);
     pools();
     ladder_all();
     ladder_callback();

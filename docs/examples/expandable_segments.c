@@ -2,6 +2,8 @@
 // story. Each step prints what is reserved and allocated, in MiB, and what the segments hold.
 #include "docs/examples/drawing.h"
 
+#include "base/options.h"
+
 #include <stdio.h>
 
 static const char expandable[] = "expandable_segments:True";
@@ -111,7 +113,13 @@ static void limit(double fraction) {
     drawing_stop(&drawing);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    static const struct base_program program = {
+        .name = "expandable_segments",
+        .summary = "What expandable segments do with memory, step by step.",
+    };
+    struct base_common common = BASE_COMMON_DEFAULTS;
+    base_options_parse(&program, argc, argv, &common);
     puts("a character is 5   reserved allocated");
     holes("");
     holes(expandable);

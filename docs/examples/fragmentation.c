@@ -5,6 +5,8 @@
 //     fragmentation steps     order,step,allocated,reserved in MiB, for the picture
 #include "docs/examples/drawing.h"
 
+#include "base/options.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -293,7 +295,19 @@ static void steps(const char *order, const int counts[2], const size_t sizes[2])
 }
 
 int main(int argc, char **argv) {
-    if (argc == 2 && strcmp(argv[1], "steps") == 0) {
+    static const struct base_program program = {
+        .name = "fragmentation",
+        .arguments = "[steps]",
+        .summary =
+            "Why freed memory is not always memory that can be had: tables, or a picture's steps.",
+        .argument_count_maximum = 1,
+    };
+    struct base_common common = BASE_COMMON_DEFAULTS;
+    base_options_parse(&program, argc, argv, &common);
+    if (common.argument_count > 0) {
+        if (strcmp(common.arguments[0], "steps") != 0)
+            base_options_usage_error(&program, "'%s' is unknown: write steps or nothing",
+                                     common.arguments[0]);
         puts("order,step,allocated,reserved");
         steps("8 x 16 MiB, then 4 x 32 MiB", (const int[]){8, 4}, (const size_t[]){16, 32});
         steps("4 x 32 MiB, then 8 x 16 MiB", (const int[]){4, 8}, (const size_t[]){32, 16});

@@ -2,6 +2,7 @@
 // folder as argument, the history is also written there, for PyTorch's viewer and for replays.
 #include "allocator/cca.h"
 #include "base/check.h"
+#include "base/options.h"
 #include "base/size.h"
 #include "base/symbol.h"
 #include "simulator/sim.h"
@@ -109,7 +110,15 @@ static void write_files(const struct allocator_snapshot *snapshot, const char *f
     expect_ok(workload_snapshot_write_tmt(snapshot, path));
 }
 
-int main(int argument_count, char **arguments) {
+int main(int argc, char **argv) {
+    static const struct base_program program = {
+        .name = "history",
+        .arguments = "[FOLDER]",
+        .summary = "A short training step with its history, printed, and as files in FOLDER.",
+        .argument_count_maximum = 1,
+    };
+    struct base_common common = BASE_COMMON_DEFAULTS;
+    base_options_parse(&program, argc, argv, &common);
     struct allocator *allocator;
     struct allocator_snapshot snapshot;
     void *weights[LAYERS], *activations[LAYERS];
@@ -128,7 +137,7 @@ int main(int argument_count, char **arguments) {
     expect_ok(allocator_snapshot(allocator, &snapshot));
     print_entries(&snapshot);
     print_blocks(&snapshot);
-    if (argument_count > 1) write_files(&snapshot, arguments[1]);
+    if (common.argument_count > 0) write_files(&snapshot, common.arguments[0]);
     allocator_snapshot_deinit(&snapshot);
     allocator_destroy(allocator);
     return 0;

@@ -2,6 +2,8 @@
 // same world with one thing changed, and what the message says then.
 #include "docs/examples/drawing.h"
 
+#include "base/options.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -221,7 +223,13 @@ static void advice(void) {
     drawing_stop(&drawing);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    static const struct base_program program = {
+        .name = "oom_message",
+        .summary = "The out-of-memory message, number by number.",
+    };
+    struct base_common common = BASE_COMMON_DEFAULTS;
+    base_options_parse(&program, argc, argv, &common);
     whole_message();
     each_number_moves();
     sums();

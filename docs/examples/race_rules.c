@@ -6,6 +6,7 @@
 #include "simulator/sim.h"
 
 #include "base/check.h"
+#include "base/options.h"
 #include "simulator/sim_race.h"
 
 #include <stdio.h>
@@ -122,7 +123,13 @@ static void run(const char *name, void (*program)(void)) {
     printf("\n");
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    static const struct base_program program = {
+        .name = "race_rules",
+        .summary = "Each rule of the race checker with a program that breaks it.",
+    };
+    struct base_common common = BASE_COMMON_DEFAULTS;
+    base_options_parse(&program, argc, argv, &common);
     run("write_write", write_write);
     run("read_write", read_write);
     run("host_access", host_access);

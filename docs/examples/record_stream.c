@@ -5,6 +5,7 @@
 // released, or until somebody waits.
 #include "docs/examples/drawing.h"
 
+#include "base/options.h"
 #include "simulator/sim_race.h"
 #include "workload/race_blocks.h"
 
@@ -276,7 +277,13 @@ static void print_way(enum way way) {
     drawing_stop(&drawing);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    static const struct base_program program = {
+        .name = "record_stream",
+        .summary = "A block that another stream uses: why it waits, and what that costs.",
+    };
+    struct base_common common = BASE_COMMON_DEFAULTS;
+    base_options_parse(&program, argc, argv, &common);
     printf("%d layers           races  reserved  allocator's events  main stream waits\n", LAYERS);
     for (int way = 0; way < WAY_COUNT; ++way)
         print_way((enum way)way);

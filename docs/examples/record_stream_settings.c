@@ -2,6 +2,7 @@
 // program of docs/record-stream.md.
 #include "docs/examples/drawing.h"
 
+#include "base/options.h"
 #include "base/thread.h"
 
 #include <stdio.h>
@@ -122,7 +123,13 @@ static void run(size_t index, bool with) {
     drawing_stop(&drawing);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    static const struct base_program program = {
+        .name = "record_stream_settings",
+        .summary = "Settings of our own about blocks that wait for other streams.",
+    };
+    struct base_common common = BASE_COMMON_DEFAULTS;
+    base_options_parse(&program, argc, argv, &common);
     for (size_t index = 0; index < sizeof cases / sizeof *cases; ++index) {
         printf("%s: %s\n", cases[index].config, cases[index].what);
         run(index, false);

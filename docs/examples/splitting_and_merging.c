@@ -2,6 +2,8 @@
 // again: docs/splitting-and-merging.md tells the story.
 #include "docs/examples/drawing.h"
 
+#include "base/options.h"
+
 #include <stdio.h>
 
 //------------------------------------------------------------------------------------------------
@@ -138,7 +140,13 @@ static void tie(const char *config) {
     drawing_stop(&drawing);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    static const struct base_program program = {
+        .name = "splitting_and_merging",
+        .summary = "When a cached block is split, and when free blocks become one again.",
+    };
+    struct base_common common = BASE_COMMON_DEFAULTS;
+    base_options_parse(&program, argc, argv, &common);
     splits();
     merges();
     waits();
