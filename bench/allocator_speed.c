@@ -244,7 +244,8 @@ static enum base_status run(const struct base_common *common) {
 int main(int argc, char **argv) {
     struct base_common common = BASE_COMMON_DEFAULTS;
     base_options_parse(&program, argc, argv, &common);
-    base_interrupt_install();
+    // One pattern alone has nothing to keep: a signal ends it at once.
+    if (only == NULL) base_interrupt_install();
     filter_compile();
     speed_run.quick = common.quick;
     speed_run.seed = common.seed;
