@@ -187,7 +187,8 @@ int main(int argc, char **argv) {
         (void)fflush(stdout);
         line_count++;
     }
-    if (first != NULL) print_head(first);
+    if (tally.cells == 0) fail("names no program with its settings", path, BASE_FORMAT);
+    print_head(first);
     for (size_t i = 0; i < line_count; i++) puts(lines[i]);
     printf("exact: %llu of %llu cells\n", (unsigned long long)tally.exact,
            (unsigned long long)tally.cells);

@@ -48,6 +48,15 @@ class WhatIf(unittest.TestCase):
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("matrix.json", result.stderr)
 
+    def test_a_matrix_without_a_cell_is_refused(self):
+        folder = FOLDER / "none"
+        folder.mkdir(exist_ok=True)
+        for text in ("{}", "[]", "[{}]"):
+            (folder / "matrix.json").write_text(text, encoding="utf-8")
+            result = run(folder)
+            self.assertEqual((result.returncode, result.stdout), (2, ""))
+            self.assertRegex(result.stderr, "^whatif: .*matrix.json: names no program")
+
 
 if __name__ == "__main__":
     unittest.main()
