@@ -99,7 +99,7 @@ static APART enum base_status malloc_special_locked(struct cca *cca, struct cca_
 // The same from the free index as a whole.
 static APART enum base_status malloc_locked(struct cca *cca, struct cca__stream *stream,
                                             size_t size, void **pointer) {
-    if (__builtin_expect(stream->special, 0))
+    if (__builtin_expect(stream->special, 0) && !stream->only_watched)
         return malloc_special_locked(cca, stream, size, pointer);
     const size_t rounded = cca__round_size_plain(size);
     struct cca__pool *const pool = pool_for(stream, rounded);
@@ -115,7 +115,9 @@ static APART enum base_status malloc_locked(struct cca *cca, struct cca__stream 
         cca__lock_release(&stream->lock);
         return status;
     }
-    *pointer = (void *)(uintptr_t)cca__block_at(cca, number)->address;
+    struct cca__block *const block = cca__block_at(cca, number);
+    if (__builtin_expect(stream->special, 0)) cca__observe_block(cca, ALLOCATOR_ALLOC, pool, block);
+    *pointer = (void *)(uintptr_t)block->address;
     return end_call(stream, slack);
 }
 
@@ -157,8 +159,7 @@ static APART enum base_status malloc_from_front(struct cca *cca, struct cca__poo
 // A request, the lock of the stream taken at once.
 static inline enum base_status malloc_taken(struct cca *cca, struct cca__stream *stream,
                                             size_t size, void **pointer) {
-    if (__builtin_expect(stream->special, 0))
-        return malloc_special_locked(cca, stream, size, pointer);
+    if (__builtin_expect(stream->special, 0)) return malloc_locked(cca, stream, size, pointer);
     const size_t rounded = cca__round_size_plain(size);
     struct cca__pool *const pool = pool_for(stream, rounded);
     return cca__free_index_front_is_best(&pool->index, cca->blocks, rounded)
@@ -266,10 +267,15 @@ static APART enum base_status free_searching(struct cca *cca, void *pointer) {
 
 // A free of what is no plain block, or not the one that was found; the lock of STREAM is held.
 static APART enum base_status free_unlike(struct cca *cca, struct cca__stream *stream,
-                                          void *pointer, uint32_t number) {
+                                          uint32_t number, uint32_t pool_number, void *pointer) {
     const struct cca__block *const block = cca__block_at(cca, number);
-    const struct cca__pool *const pool = cca__pool_at(cca, cca__block_pool(block));
-    const bool is_used = pool != NULL && pool->stream == stream &&
+    struct cca__pool *const pool = pool_of_kind(stream, pool_number % 2);
+    if (stream->only_watched && cca__block_is_plain(block, pool_number, pointer)) {
+        cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
+        cca__observe_block(cca, ALLOCATOR_FREE_COMPLETED, pool, block);
+        return end_call(stream, cca__hit_free(cca, pool, number, true));
+    }
+    const bool is_used = cca__block_pool(block) == pool_number &&
                          cca__block_is_handed_out(block, pool, pointer) && block->uses != 0;
     cca__lock_release(&stream->lock);
     return is_used ? cca__free_used(stream, pointer, number) : free_searching(cca, pointer);
@@ -306,7 +312,7 @@ static enum base_status caching_free(struct allocator *allocator, void *pointer)
     struct cca__stream *const stream = cca__stream_at(cca, pool_number / 2);
     if (!cca__lock_take_at_once(&stream->lock)) return free_searching(cca, pointer);
     if (__builtin_expect(stream->special || !cca__block_is_plain(block, pool_number, pointer), 0))
-        return free_unlike(cca, stream, pointer, number);
+        return free_unlike(cca, stream, number, pool_number, pointer);
     struct cca__pool *const pool = pool_of_kind(stream, pool_number % 2);
     const uint32_t front = pool->index.front;
     return front == 0 || block->next == front || block->previous == front

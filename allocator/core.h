@@ -79,7 +79,8 @@ struct cca__stream {
     uint64_t unused;            // so that a cache line begins with the lock's words
     struct cca__lock lock;
     // Guarded by lock, to the next mark. First what a hit touches.
-    bool special; // requests and frees take the longer path
+    bool special;      // requests and frees take the longer path
+    bool only_watched; // special for nothing but that
     // What both pools together may have more than the sum of theirs; negative. And when
     // inactive_split_bytes of both must be looked at
     struct cca__counts both_slack;

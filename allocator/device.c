@@ -145,10 +145,14 @@ static void stream_deinit(struct cca__stream *stream) {
     cca__lock_deinit(&stream->lock);
 }
 
-static bool is_special(const struct cca__device *device) {
+static void set_special(struct cca__stream *stream) {
+    const struct cca__device *const device = stream->device;
     const struct cca *const cca = device->owner;
-    return cca->watched || cca->config.sizes.max_split_size != CCA_UNLIMITED ||
-           cca->config.sizes.divided || device->has_expandable || device->counted_requests;
+    const bool by_setting = cca->config.sizes.max_split_size != CCA_UNLIMITED ||
+                            cca->config.sizes.divided || device->has_expandable ||
+                            device->counted_requests;
+    stream->special = by_setting || cca->watched;
+    stream->only_watched = cca->watched && !by_setting;
 }
 
 // A stream that nobody else can see yet.
@@ -163,7 +167,7 @@ static enum base_status stream_init(struct cca__device *device, cudaStream_t han
     cca__lock_init(&stream->lock);
     stream->device = device;
     stream->handle = handle;
-    stream->special = is_special(device);
+    set_special(stream);
     for (uint32_t index = 0; index < 2 && status == BASE_OK; ++index) {
         struct cca__pool *const pool = &stream->pools[index];
         pool->stream = stream;
@@ -275,7 +279,7 @@ void cca__device_update_settings_locked(struct cca__device *device) {
     atomic_store_explicit(&device->polls_own, device->owner->config.own.poll_own,
                           memory_order_relaxed);
     for (size_t index = 0; index < device->stream_count; ++index)
-        device->by_handle[index]->special = is_special(device);
+        set_special(device->by_handle[index]);
 }
 
 void cca__devices_update_settings_locked(struct cca *cca) {
