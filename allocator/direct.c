@@ -18,6 +18,7 @@ struct direct {
     struct base_address_map blocks; // address to struct direct_block
     struct allocator_stats stats[DEVICES_MAX];
     struct direct_block *first_block;
+    struct direct_block *first_refused; // freed, but the driver did not take the memory back
     size_t block_count;
     uint64_t registration;
 };
@@ -219,12 +220,20 @@ static enum base_status direct_free(struct allocator *allocator, void *pointer) 
     struct device_call call = {.device = block->device, .memory = block->address};
     const cudaError_t error = call_on_device(free_on_device, &call);
     const size_t size = block->size;
-    free(block);
-    if (error == cudaSuccess) return BASE_OK;
+    if (error == cudaSuccess) {
+        free(block);
+        return BASE_OK;
+    }
     (void)cudaGetLastError();
-    return base_status_set(
-        BASE_CUDA, "cudaFree of %zu bytes at %p on device %d failed: %s (%s); the memory is lost",
-        size, pointer, call.device, cudaGetErrorName(error), cudaGetErrorString(error));
+    cca__lock_take(&direct->lock);
+    block->next = direct->first_refused;
+    direct->first_refused = block;
+    cca__lock_release(&direct->lock);
+    return base_status_set(BASE_CUDA,
+                           "cudaFree of %zu bytes at %p on device %d failed: %s (%s); it is tried "
+                           "again when the allocator ends",
+                           size, pointer, call.device, cudaGetErrorName(error),
+                           cudaGetErrorString(error));
 }
 
 static enum base_status direct_record_stream(struct allocator *allocator, void *pointer,
@@ -384,9 +393,8 @@ static enum base_status direct_set_observer(struct allocator *allocator,
     return BASE_OK;
 }
 
-static void direct_destroy(struct allocator *allocator) {
-    struct direct *const direct = direct_of(allocator);
-    for (struct direct_block *block = direct->first_block, *next; block != NULL; block = next) {
+static void free_all(struct direct_block *block) {
+    for (struct direct_block *next; block != NULL; block = next) {
         next = block->next;
         // What cannot be freed any more was lost with its device.
         if (call_on_device(free_on_device, &(struct device_call){.device = block->device,
@@ -395,6 +403,12 @@ static void direct_destroy(struct allocator *allocator) {
             (void)cudaGetLastError();
         free(block);
     }
+}
+
+static void direct_destroy(struct allocator *allocator) {
+    struct direct *const direct = direct_of(allocator);
+    free_all(direct->first_block);
+    free_all(direct->first_refused);
     base_address_map_deinit(&direct->blocks);
     cca__lock_deinit(&direct->lock);
     free(direct);

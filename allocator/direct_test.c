@@ -66,6 +66,20 @@ static void running_out_is_a_status_with_the_numbers(void) {
     allocator_destroy(allocator);
 }
 
+// The fault: what cudaFree refused once was lost for good.
+static void what_the_driver_refuses_goes_at_the_end(void) {
+    struct allocator *const allocator = create();
+    void *const a = testing_malloc(allocator, 4 * BASE_MIB, NULL);
+    (void)testing_malloc(allocator, 4 * BASE_MIB, NULL);
+    sim_fault_next(SIM_CALL_FREE, 1, cudaErrorUnknown);
+    BASE_CHECK_EQ(allocator_free(allocator, a), BASE_CUDA);
+    BASE_CHECK(testing_message_has("cudaErrorUnknown"));
+    BASE_CHECK_EQ(allocator_free(allocator, a), BASE_INVALID_POINTER); // freed as far as one can
+    BASE_CHECK_EQ(sim_used_bytes(0), 8 * BASE_MIB);
+    allocator_destroy(allocator);
+    BASE_CHECK_EQ(sim_used_bytes(0), 0);
+}
+
 static void record(void *context, const struct allocator_event *event) {
     strcat(context, allocator_action_name(event->action));
     strcat(context, " ");
@@ -99,6 +113,7 @@ int main(void) {
     every_request_is_a_device_call();
     bad_pointers_are_refused();
     running_out_is_a_status_with_the_numbers();
+    what_the_driver_refuses_goes_at_the_end();
     events_and_snapshot_show_a_segment_a_request();
     return 0;
 }
