@@ -8,6 +8,7 @@
 #include "allocator/ladder.h"
 #include "allocator/pointer.h"
 #include "allocator/pool.h"
+#include "allocator/private_malloc.h"
 #include "allocator/release.h"
 #include "allocator/reserve_class.h"
 #include "allocator/snapshot.h"
@@ -77,9 +78,32 @@ static inline struct cca__pool *pool_for(struct cca__stream *stream, size_t roun
     return pool_of_kind(stream, rounded > CCA_SMALL_LIMIT);
 }
 
+static APART enum base_status malloc_waiting(struct cca *cca, struct cca__stream *stream,
+                                             size_t size, void **pointer);
+
+// A request that a scope routes to a private pool. Its pool may be gone when its turn comes: then it
+// asks anew where it belongs.
+static APART enum base_status malloc_routed_locked(struct cca *cca, struct cca__stream *stream,
+                                                   struct cca__private_pool *pool, size_t size,
+                                                   void **pointer) {
+    void *served;
+    struct cca__stream *const of_pool = cca__private_pool_stream(pool, stream->handle);
+    cca__lock_release(&stream->lock);
+    const enum base_status status = cca__private_malloc(stream, pool, of_pool, size, &served);
+    if (status != BASE_OK) return status;
+    if (served == NULL) return malloc_waiting(cca, stream, size, pointer);
+    *pointer = served;
+    return BASE_OK;
+}
+
 // The rest of a request: the lock is held, and released here.
 static APART enum base_status malloc_special_locked(struct cca *cca, struct cca__stream *stream,
                                                     size_t size, void **pointer) {
+    if (__builtin_expect(stream->device->pools.newest != NULL, 0)) {
+        struct cca__private_pool *const owner =
+            cca__pools_route(&stream->device->pools, stream->handle);
+        if (owner != NULL) return malloc_routed_locked(cca, stream, owner, size, pointer);
+    }
     bool over_limit = false;
     void *served;
     const size_t rounded = cca__round_size(&cca->config.sizes, size);
@@ -487,7 +511,7 @@ static enum base_status caching_reset_accumulated_stats(struct allocator *alloca
 
 static enum base_status caching_snapshot(struct allocator *allocator,
                                          struct allocator_snapshot *snapshot) {
-    return cca__snapshot(cca__of(allocator), snapshot);
+    return cca__snapshot(cca__of(allocator), (struct allocator_pool_id){0}, snapshot);
 }
 
 //------------------------------------------------------------------------------------------------

@@ -98,6 +98,15 @@ static void check_block(struct cca *cca, const struct cca__pool *pool, uint32_t 
     }
 }
 
+static int64_t mapped_bytes_of(const struct cca *cca, uint32_t segment_number) {
+    int64_t bytes = 0;
+    for (uint32_t number = cca->segments[segment_number].first_block; number != 0;
+         number = cca__block_at(cca, number)->next)
+        if (cca__block_at(cca, number)->state != CCA__BLOCK_UNMAPPED)
+            bytes += (int64_t)cca__block_at(cca, number)->size;
+    return bytes - (int64_t)cca->segments[segment_number].gone_bytes;
+}
+
 // The blocks of a segment tile it.
 static void check_segment(struct cca *cca, const struct cca__pool *pool, uint32_t segment_number,
                           struct tally *tally) {
@@ -247,6 +256,40 @@ static void check_stock(const struct cca *cca, const struct cca__block_cache *ca
     BASE_CHECK_EQ(blocks + unused, cache->chunk_count * CCA__BLOCK_CHUNK);
 }
 
+// Of one handle the default object is first.
+static void check_order(const struct cca__stream *before, const struct cca__stream *stream) {
+    if (before->handle == stream->handle)
+        BASE_CHECK(stream->private_pool != NULL);
+    else
+        BASE_CHECK_LT((uintptr_t)before->handle, (uintptr_t)stream->handle);
+}
+
+// Every object of a private pool is of a handle of its own, and what there is of the pool adds up.
+static void check_private_pools(const struct cca__device *device) {
+    const struct cca *const cca = device->owner;
+    size_t streams = 0, of_pools = 0;
+    for (const struct cca__private_pool *pool = device->pools.first; pool != NULL;
+         pool = pool->next) {
+        int64_t mapped = 0;
+        for (size_t index = 0; index < pool->stream_count; ++index) {
+            const struct cca__stream *const stream = pool->streams[index];
+            BASE_CHECK(stream->private_pool == pool && stream->home->private_pool == NULL);
+            BASE_CHECK(stream->home->handle == stream->handle);
+            BASE_CHECK(cca__private_pool_stream(pool, stream->handle) == stream);
+            BASE_CHECK_EQ(stream->queue.count, 0);
+            for (uint32_t number = stream->first_segment; number != 0;
+                 number = cca->segments[number].next)
+                mapped += mapped_bytes_of(cca, number);
+        }
+        BASE_CHECK_EQ(pool->reserved[ALLOCATOR_STAT_ALL].current, mapped);
+        BASE_CHECK(pool->exists || mapped == 0);
+        streams += pool->stream_count;
+    }
+    for (size_t index = 0; index < device->stream_count; ++index)
+        of_pools += device->by_handle[index]->private_pool != NULL;
+    BASE_CHECK_EQ(streams, of_pools);
+}
+
 static void check_device(struct cca *cca, struct cca__device *device, struct slabs *slabs) {
     struct tally pools[2] = {{0}};
     uint64_t pending_events = 0;
@@ -254,8 +297,7 @@ static void check_device(struct cca *cca, struct cca__device *device, struct sla
         struct cca__stream *const stream = device->by_handle[index];
         uint32_t blocks = 0;
         if (index > 0)
-            BASE_CHECK_LT((uintptr_t)device->by_handle[index - 1]->handle,
-                          (uintptr_t)stream->handle);
+            check_order(device->by_handle[index - 1], stream);
         for (int kind = 0; kind < 2; ++kind) {
             struct tally tally = {.slabs = slabs};
             check_pool(cca, &stream->pools[kind], &tally);
@@ -272,6 +314,7 @@ static void check_device(struct cca *cca, struct cca__device *device, struct sla
     BASE_CHECK_EQ(pending_events,
                   atomic_load_explicit(&device->pending_events, memory_order_relaxed));
     check_limits(device);
+    check_private_pools(device);
     cca__history_check(device);
     const int kinds[2] = {[CCA__POOL_SMALL] = ALLOCATOR_STAT_SMALL_POOL,
                           [CCA__POOL_LARGE] = ALLOCATOR_STAT_LARGE_POOL};

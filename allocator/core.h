@@ -3,7 +3,8 @@
 //     cca ── device ── stream ── pool (small, large) ── free index ── blocks
 //      │        │         ├── lock, limits, stock of blocks, segments
 //      │        │         └── queue of events
-//      │        └── growth lock, totals, peaks
+//      │        ├── growth lock, totals, peaks
+//      │        └── private pools (private_pool.h): streams of their own
 //      └── settings, page table, arenas, pools by number
 //
 // Locks, in the order in which they are taken:
@@ -30,6 +31,7 @@
 #include "allocator/history.h"
 #include "allocator/lock.h"
 #include "allocator/page_table.h"
+#include "allocator/private_pool.h"
 #include "allocator/stats.h"
 
 #include <stddef.h>
@@ -56,6 +58,9 @@ struct cca__pool {
     uint32_t kind_of_free_blocks; // what a block carries: the number, free, no flags
     uint16_t number;              // twice the stream's number, plus 1 for the large one
     bool is_small;
+    // Of a private pool; written under the locks of all streams.
+    bool no_split; // free blocks are handed out whole
+    bool has_raw;  // segments come from an allocator of its own
 };
 
 // Memory that one device call gave, or an expandable segment with all its addresses. Guarded by the
@@ -73,6 +78,8 @@ struct cca__segment {
 };
 #define CCA__SEGMENTS_MAX ((uint32_t)1 << 22)
 
+// The blocks of one stream handle in one private pool or, of the *default* object, in none. Events
+// and uses of a handle are always those of its default object.
 struct cca__stream {
     struct cca__device *device; // never changes
     cudaStream_t handle;        // never changes
@@ -93,6 +100,12 @@ struct cca__stream {
     struct cca__recorder *recorder; // NULL before the first entry of the history
     // The device's streams in order of creation; set under all their locks
     struct cca__stream *created_next;
+    // NULL: of no private pool. Written under the growth lock and all streams' locks, while there
+    // are no blocks
+    struct cca__private_pool *private_pool;
+    // Never changes: the default object of the handle, and the next object of a private pool
+    // (cca__device.private_streams).
+    struct cca__stream *home, *private_next;
     // Guarded by the device's growth lock.
     char *reserve_class; // of its expandable segments; NULL: none
     // Guarded by the device's events lock: events recorded on this stream, oldest first.
@@ -132,8 +145,10 @@ struct cca__device {
     int ordinal;
     size_t total_bytes;                // of the device
     struct cca__stream *first_created; // set once, before any hit
-    // Streams in order of their handles, in which PyTorch walks its sets. Written under
-    // growth_lock and events_lock.
+    // All that private pools have or had. Written under growth_lock
+    _Atomic(struct cca__stream *) private_streams;
+    // Streams in order of their handles, in which PyTorch walks its sets; of one handle the default
+    // object first. Written under growth_lock and events_lock.
     struct cca__stream **by_handle;
     size_t stream_count, stream_capacity;
     // Written under all streams' locks, to the next mark.
@@ -142,6 +157,7 @@ struct cca__device {
     bool has_expandable;                 // there are expandable segments, or were
     bool cannot_expand;                  // the driver has no virtual memory
     struct cca__device_history *history; // NULL: it is off
+    struct cca__pool_registry pools; // read under one stream's lock as well, or the growth lock
 
     struct cca__lock growth_lock; // guards, to the next mark:
     // What counts against the fraction, a segment that is being taken included

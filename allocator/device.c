@@ -6,6 +6,7 @@
 #include "allocator/driver.h"
 #include "allocator/expandable.h"
 #include "allocator/pool.h"
+#include "allocator/segment.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -129,7 +130,8 @@ static enum base_status stream_table_reserve(struct cca__device *device) {
     if (larger == NULL)
         return base_status_set(BASE_HOST_MEMORY, "out of host memory for a table of streams");
     for (size_t index = 0; index < device->stream_count; ++index)
-        stream_table_insert(larger, device->by_handle[index]);
+        if (device->by_handle[index]->private_pool == NULL)
+            stream_table_insert(larger, device->by_handle[index]);
     larger->older = table;
     atomic_store_explicit(&device->stream_table, larger,
                           memory_order_release); // pairs with cca__stream_known
@@ -145,12 +147,14 @@ static void stream_deinit(struct cca__stream *stream) {
     cca__lock_deinit(&stream->lock);
 }
 
+// While a scope of a private pool is open, requests ask where they belong.
 static void set_special(struct cca__stream *stream) {
     const struct cca__device *const device = stream->device;
     const struct cca *const cca = device->owner;
     const bool by_setting = cca->config.sizes.max_split_size != CCA_UNLIMITED ||
                             cca->config.sizes.divided || device->has_expandable ||
-                            device->counted_requests;
+                            device->counted_requests ||
+                            (stream->private_pool == NULL && device->pools.newest != NULL);
     stream->special = by_setting || cca->watched;
     stream->only_watched = cca->watched && !by_setting;
 }
@@ -167,6 +171,7 @@ static enum base_status stream_init(struct cca__device *device, cudaStream_t han
     cca__lock_init(&stream->lock);
     stream->device = device;
     stream->handle = handle;
+    stream->home = stream;
     set_special(stream);
     for (uint32_t index = 0; index < 2 && status == BASE_OK; ++index) {
         struct cca__pool *const pool = &stream->pools[index];
@@ -227,7 +232,9 @@ static void append_created(struct cca__device *device, struct cca__stream *strea
 
 static struct cca__stream *find_by_handle(const struct cca__device *device, cudaStream_t handle) {
     for (size_t index = 0; index < device->stream_count; ++index)
-        if (device->by_handle[index]->handle == handle) return device->by_handle[index];
+        if (device->by_handle[index]->handle == handle &&
+            device->by_handle[index]->private_pool == NULL)
+            return device->by_handle[index];
     return NULL;
 }
 
@@ -268,6 +275,70 @@ enum base_status cca__stream_get(struct cca__device *device, cudaStream_t handle
     return status;
 }
 
+// One that a pool which is gone left behind, with the same handle. Its number is in the history,
+// which must go on to mean that pool.
+static struct cca__stream *take_over_locked(struct cca__stream *home,
+                                            struct cca__private_pool *pool) {
+    struct cca__device *const device = home->device;
+    if (device->history != NULL) return NULL;
+    for (struct cca__stream *stream =
+             atomic_load_explicit(&device->private_streams, memory_order_relaxed);
+         stream != NULL; stream = stream->private_next) {
+        if (stream->home != home || stream->private_pool->exists || stream->first_segment != 0)
+            continue;
+        cca__private_pool_remove(stream->private_pool, stream);
+        stream->private_pool = pool;
+        return stream;
+    }
+    return NULL;
+}
+
+static void enter_pool_locked(struct cca__stream *stream, struct cca__private_pool *pool) {
+    for (int kind = 0; kind < 2; ++kind) {
+        stream->pools[kind].no_split = pool->no_split;
+        stream->pools[kind].has_raw = pool->has_raw;
+    }
+    cca__private_pool_add(pool, stream);
+}
+
+// Like add_stream_locked, but requests find it by its pool.
+static enum base_status add_private_stream_locked(struct cca__stream *home,
+                                                  struct cca__private_pool *pool,
+                                                  struct cca__stream **stream) {
+    struct cca__device *const device = home->device;
+    enum base_status status = reserve_by_handle(device);
+    if (status == BASE_OK) status = stream_init(device, home->handle, stream);
+    if (status != BASE_OK) return status;
+    (*stream)->home = home;
+    (*stream)->private_pool = pool;
+    set_special(*stream);
+    (*stream)->private_next = atomic_load_explicit(&device->private_streams, memory_order_relaxed);
+    append_created(device, *stream);
+    insert_by_handle(device, *stream);
+    atomic_store_explicit(&device->private_streams, *stream,
+                          memory_order_release); // pairs with find_in_device
+    return BASE_OK;
+}
+
+enum base_status cca__private_stream_get(struct cca__stream *home, struct cca__private_pool *pool,
+                                         struct cca__stream **stream) {
+    struct cca__device *const device = home->device;
+    *stream = cca__private_pool_stream(pool, home->handle);
+    if (*stream != NULL) return BASE_OK; // another thread was first
+    cca__streams_lock_all(device);
+    enum base_status status = cca__private_pool_reserve(pool);
+    if (status == BASE_OK) *stream = take_over_locked(home, pool);
+    cca__streams_unlock_all(device);
+    if (status == BASE_OK && *stream == NULL)
+        status = add_private_stream_locked(home, pool, stream);
+    if (status != BASE_OK) return status;
+    cca__streams_lock_all(device);
+    cca__private_pool_revive(pool);
+    enter_pool_locked(*stream, pool);
+    cca__streams_unlock_all(device);
+    return BASE_OK;
+}
+
 //------------------------------------------------------------------------------------------------
 // Devices.
 
@@ -300,6 +371,7 @@ void cca__device_set_fraction_locked(struct cca__device *device, double fraction
 }
 
 static void device_free(struct cca__device *device) {
+    cca__pools_deinit(&device->pools);
     for (struct cca__stream_table *table = atomic_load(&device->stream_table), *older;
          table != NULL; table = older) {
         older = table->older;
@@ -388,7 +460,8 @@ void cca__device_destroy(struct cca__device *device) {
             if (segment->expandable != NULL)
                 cca__expandable_destroy(device, segment->expandable);
             else if (segment->gone_bytes == 0)
-                (void)cudaFree((void *)(uintptr_t)segment->address);
+                (void)cca__segment_give_back(cca__pool_at(device->owner, segment->pool),
+                                             (void *)(uintptr_t)segment->address, segment->size);
         }
     }
     for (size_t index = 0; index < device->spare_event_count; ++index)

@@ -70,6 +70,11 @@ static inline struct cca__stream *cca__stream_in_slot(const struct cca__stream_t
 enum base_status cca__stream_get(struct cca__device *device, cudaStream_t handle,
                                  struct cca__stream **stream) BASE_MUST_USE;
 
+// The blocks of a private pool on the stream of HOME, made if there are none. settings_lock,
+// growth_lock and events_lock held.
+enum base_status cca__private_stream_get(struct cca__stream *home, struct cca__private_pool *pool,
+                                         struct cca__stream **stream) BASE_MUST_USE;
+
 // The locks of all streams of the device, in order of creation.
 void cca__streams_lock_all(struct cca__device *device);
 void cca__streams_unlock_all(struct cca__device *device);

@@ -109,6 +109,7 @@ enum base_status cca__expandable_hand_out_locked(struct cca *cca, struct cca__po
     // While the setting is off, only a request at an address comes here, and PyTorch splits by the
     // setting, not by the block.
     const bool splits =
+        !pool->no_split &&
         cca__should_split(pool->is_small || cca__pool_expands(cca, pool), block->size, rounded,
                           cca->config.sizes.max_split_size);
     uint32_t tail = 0;
@@ -189,6 +190,8 @@ void cca__expandable_count_mapping(struct cca__pool *pool, int64_t bytes) {
         ++device->num_device_alloc;
     else
         ++device->num_device_free;
+    if (pool->stream->private_pool != NULL)
+        cca__private_pool_count(pool->stream->private_pool, cca__pool_kind(pool), bytes);
 }
 
 // The entries of the page table for the 2 MiB pages of a small pool's segment. Addresses beyond

@@ -19,7 +19,7 @@
 // Whether a pool takes its memory as expandable segments now. The stream's lock or growth_lock
 // held. This is the one place that decides it: a pool with an allocator of its own never does.
 static inline bool cca__pool_expands(const struct cca *cca, const struct cca__pool *pool) {
-    return cca->config.expandable_segments && !pool->device->cannot_expand;
+    return cca->config.expandable_segments && !pool->device->cannot_expand && !pool->has_raw;
 }
 
 // Best fit while blocks of expandable segments may be about, 0 if there is none: among those that

@@ -35,11 +35,14 @@ static void copy_ring(const struct cca__device *device, const struct cca__histor
         const struct cca__history_entry *const entry = cca__history_at(ring, index);
         if (entry->sequence <= after) break;
         const bool is_oom = entry->action == ALLOCATOR_OOM;
+        const struct cca__pool *const pool = cca__pool_at(cca, entry->pool);
+        const bool has_stream = pool != NULL && entry->action != ALLOCATOR_SNAPSHOT;
         entries[entry->sequence - after - 1] = (struct allocator_snapshot_entry){
             .address = is_oom ? NULL : (void *)(uintptr_t)entry->address,
             .size = entry->size,
             .device_free = is_oom ? entry->address : 0,
-            .stream = entry->pool != 0 ? cca__stream_at(cca, entry->pool / 2)->handle : NULL,
+            .stream = has_stream ? pool->stream->handle : NULL,
+            .pool = pool != NULL ? cca__pool_id(pool) : (struct allocator_pool_id){0},
             .time_us = cca__clock_us(scale, entry->ticks),
             .action = (enum allocator_action)entry->action,
             .stack = entry->stack,

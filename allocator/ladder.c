@@ -29,6 +29,7 @@ struct gain {
     uint32_t block;
     // Where no expandable segment can be as large as the request: the reserve that was configured
     size_t exceeded_reserve;
+    bool raw_failed;  // a private pool's own allocator had nothing
     bool is_rejected; // nothing more is tried
     struct cca_rejection rejection;
 };
@@ -62,7 +63,9 @@ static enum base_status take_memory(const struct request *request, bool is_retry
         // The driver may turn out to have no virtual memory.
         if (status != BASE_UNSUPPORTED) return status;
     }
-    return cca__segment_take(device, size, &gain->memory);
+    status = cca__segment_take(pool, size, &gain->memory);
+    gain->raw_failed = status == BASE_OUT_OF_MEMORY && pool->has_raw;
+    return status;
 }
 
 // Whether another rung may help.
@@ -76,7 +79,8 @@ static enum base_status search(const struct request *request, bool is_counted, s
     struct cca__pool *const pool = request->pool;
     struct cca__device *const device = pool->device;
     cca__lock_take(&pool->stream->lock);
-    if (is_counted && device->counts_requests && !pool->is_small)
+    if (is_counted && device->counts_requests && !pool->is_small &&
+        pool->stream->private_pool == NULL)
         atomic_fetch_add_explicit(&device->large_searches, 1, memory_order_relaxed);
     const enum base_status status =
         cca__pool_serve_locked(device->owner, pool, request->rounded, request->requested,
@@ -106,6 +110,50 @@ static enum base_status wait_for_enough(const struct request *request, struct ga
     return status;
 }
 
+// The best fit among a private pool's blocks of the request's stream, but for expandable ones.
+static enum base_status serve_from_private(const struct request *request,
+                                           const struct cca__private_pool *owner,
+                                           struct gain *gain) {
+    struct cca *const cca = request->pool->device->owner;
+    struct cca__stream *const stream =
+        cca__private_pool_stream(owner, request->pool->stream->handle);
+    if (stream == NULL) return BASE_OK;
+    struct cca__pool *const pool =
+        &stream->pools[request->pool->is_small ? CCA__POOL_SMALL : CCA__POOL_LARGE];
+    enum base_status status = BASE_OK;
+    cca__lock_take(&stream->lock);
+    uint32_t number = cca__free_index_find(&pool->index, cca->blocks, request->rounded);
+    while (number != 0 && cca__block_is_expandable(cca__block_at(cca, number)))
+        number = cca__free_index_next(&pool->index, cca->blocks, number);
+    if (number != 0 &&
+        !cca__pool_refuses(cca, false, cca__block_at(cca, number)->size, request->rounded)) {
+        gain->served = (void *)(uintptr_t)cca__block_at(cca, number)->address;
+        status = cca__pool_hand_out_locked(cca, pool, number, request->rounded, request->requested,
+                                           &gain->over_limit);
+    }
+    cca__lock_release(&stream->lock);
+    return status;
+}
+
+// A request of no private pool may have free blocks of those that allow it. PyTorch opens a scope
+// of each for the search and so fails if one is open already, with a use too many that keeps the
+// pool for ever; x_torch_faults does the same.
+static enum base_status serve_from_private_pools(const struct request *request,
+                                                 struct gain *gain) {
+    struct cca__device *const device = request->pool->device;
+    if (request->pool->stream->private_pool != NULL) return BASE_OK;
+    for (struct cca__private_pool *pool = device->pools.first; pool != NULL; pool = pool->next) {
+        if (!pool->exists || !pool->use_on_oom || pool->count == 0) continue;
+        if (device->owner->config.own.torch_faults && cca__pools_has_scope(&device->pools, pool)) {
+            ++pool->count;
+            return cca__pools_already_open(pool->id);
+        }
+        const enum base_status status = serve_from_private(request, pool, gain);
+        if (status != BASE_OK || gain->served != NULL) return status;
+    }
+    return BASE_OK;
+}
+
 // The last rung: waits for pending frees, releases everything, and tries once more. Settings of our
 // own look at the free blocks in between.
 static enum base_status wait_and_release(const struct request *request, struct gain *gain) {
@@ -130,6 +178,8 @@ static enum base_status climb(const struct request *request, struct gain *gain) 
     if (status != BASE_OK) return status;
     status = take_memory(request, false, gain);
     if (!goes_on(status, gain)) return status;
+    status = serve_from_private_pools(request, gain);
+    if (status != BASE_OK || gain->served != NULL) return status;
     bool enough;
     status = cca__release_available_locked(request->pool, request->rounded, &enough);
     if (status != BASE_OK) return status;
@@ -169,6 +219,11 @@ static enum base_status grow_locked(const struct request *request, struct gain *
 
 enum base_status cca__grow(struct cca__stream *stream, size_t rounded, size_t requested,
                            void **pointer) {
+    return cca__grow_private(stream, NULL, rounded, requested, pointer);
+}
+
+enum base_status cca__grow_private(struct cca__stream *stream, struct cca__private_pool *owner,
+                                   size_t rounded, size_t requested, void **pointer) {
     struct cca__device *const device = stream->device;
     struct cca *const cca = device->owner;
     struct request request = {
@@ -180,6 +235,12 @@ enum base_status cca__grow(struct cca__stream *stream, size_t rounded, size_t re
     struct gain gain = {0};
     const bool freed = cca__free_memory(cca, device->ordinal);
     cca__lock_take(&device->growth_lock);
+    if (stream->private_pool != owner) {
+        cca__lock_release(&device->growth_lock);
+        *pointer = NULL;
+        return BASE_OK;
+    }
+    if (owner != NULL) cca__private_pool_revive(owner);
     cca__gone_settle_locked(device);
     request.segment_size = cca__segment_size(&cca->config.sizes, rounded);
     // After callbacks freed something; or another thread of this stream may have made room between
@@ -188,7 +249,8 @@ enum base_status cca__grow(struct cca__stream *stream, size_t rounded, size_t re
     if (status == BASE_OK && gain.served == NULL) {
         status = grow_locked(&request, &gain);
         if (goes_on(status, &gain))
-            cca__out_of_memory_locked(stream, rounded, gain.exceeded_reserve, &out_of_memory);
+            cca__out_of_memory_locked(stream, rounded, gain.exceeded_reserve, gain.raw_failed,
+                                      &out_of_memory);
     }
     cca__lock_release(&device->growth_lock);
     if (gain.over_limit) cca__stats_meet(stream);

@@ -9,4 +9,8 @@
 enum base_status cca__grow(struct cca__stream *stream, size_t rounded, size_t requested,
                            void **pointer) BASE_MUST_USE;
 
+// The same for the blocks of a private pool. *pointer becomes NULL if STREAM is OWNER's no more.
+enum base_status cca__grow_private(struct cca__stream *stream, struct cca__private_pool *owner,
+                                   size_t rounded, size_t requested, void **pointer) BASE_MUST_USE;
+
 #endif

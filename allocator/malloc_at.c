@@ -23,7 +23,8 @@ static uint32_t find_locked(const struct cca *cca, struct cca__pool *pool, uint6
 static bool can_cut(const struct cca *cca, const struct cca__pool *pool,
                     const struct cca__block *block, size_t size) {
     const bool finely = pool->is_small || cca__pool_expands(cca, pool);
-    return cca__should_split(finely, block->size, size, cca->config.sizes.max_split_size);
+    return !pool->no_split &&
+           cca__should_split(finely, block->size, size, cca->config.sizes.max_split_size);
 }
 
 // Each of the three steps may be a peak that the next one takes away: the statistics meet at once,
@@ -75,9 +76,15 @@ static enum base_status serve_at(struct cca__stream *stream, uint64_t address, s
     const struct cca *const cca = stream->device->owner;
     cca__streams_lock_all(stream->device);
     const size_t rounded = cca__round_size(&cca->config.sizes, size);
-    struct cca__pool *const pool =
-        &stream->pools[rounded <= CCA_SMALL_LIMIT ? CCA__POOL_SMALL : CCA__POOL_LARGE];
-    const enum base_status status = serve_at_locked(pool, address, rounded, size, served);
+    const struct cca__private_pool *const owner =
+        cca__pools_route(&stream->device->pools, stream->handle);
+    struct cca__stream *const of_pool =
+        owner != NULL ? cca__private_pool_stream(owner, stream->handle) : stream;
+    enum base_status status = BASE_OK;
+    if (of_pool != NULL)
+        status = serve_at_locked(
+            &of_pool->pools[rounded <= CCA_SMALL_LIMIT ? CCA__POOL_SMALL : CCA__POOL_LARGE],
+            address, rounded, size, served);
     cca__streams_unlock_all(stream->device);
     return status;
 }

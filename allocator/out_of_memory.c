@@ -3,6 +3,7 @@
 #include "allocator/out_of_memory.h"
 
 #include "allocator/device.h"
+#include "allocator/pool.h"
 #include "allocator/processes.h"
 
 #include <stdio.h>
@@ -38,8 +39,24 @@ static void ask_device(struct cca__device *device, struct cca_out_of_memory *num
     cca__device_scope_end(&scope);
 }
 
+// All streams' locks held.
+static size_t free_in_private_pools_locked(const struct cca__device *device) {
+    const struct cca *const cca = device->owner;
+    size_t bytes = 0;
+    for (struct cca__stream *stream =
+             atomic_load_explicit(&device->private_streams, memory_order_relaxed);
+         stream != NULL; stream = stream->private_next)
+        for (int kind = 0; kind < 2; ++kind) {
+            struct cca__free_index *const index = &stream->pools[kind].index;
+            for (uint32_t number = 0;
+                 (number = cca__free_index_next(index, cca->blocks, number)) != 0;)
+                bytes += cca__block_at(cca, number)->size;
+        }
+    return bytes;
+}
+
 void cca__out_of_memory_locked(struct cca__stream *stream, size_t rounded, size_t exceeded_reserve,
-                               struct cca_out_of_memory *numbers) {
+                               bool raw_failed, struct cca_out_of_memory *numbers) {
     struct cca__device *const device = stream->device;
     *numbers = (struct cca_out_of_memory){
         .device = device->ordinal,
@@ -49,12 +66,14 @@ void cca__out_of_memory_locked(struct cca__stream *stream, size_t rounded, size_
         .expandable = device->owner->config.expandable_segments && !device->cannot_expand,
         .exceeded_reserve = exceeded_reserve,
         .rounded = rounded,
+        .raw_failed = raw_failed,
     };
     ask_device(device, numbers);
     ++device->num_ooms;
     struct allocator_stats stats;
     cca__streams_lock_all(device);
     cca__stats_read_locked(device, &stats);
+    numbers->private_free = free_in_private_pools_locked(device);
     cca__streams_unlock_all(device);
     numbers->allocated =
         (size_t)stats.allocated_bytes[ALLOCATOR_STAT_ALL].current + numbers->private_free;
@@ -66,6 +85,7 @@ void cca__out_of_memory_locked(struct cca__stream *stream, size_t rounded, size_
                                     .size = rounded,
                                     .device_free = numbers->free,
                                     .stream = stream->handle,
+                                    .pool = cca__pool_id(&stream->pools[CCA__POOL_SMALL]),
                                 });
     if (device->history == NULL) return;
     cca__lock_take(&stream->lock);
@@ -119,6 +139,11 @@ static const char *processes_text(const struct cca_out_of_memory *numbers,
     return text;
 }
 
+static const char raw_text[] =
+    " The custom allocator backing this MemPool returned nullptr. Check preceding allocator "
+    "warnings or logs for the underlying cause. This can indicate an allocator-specific error or "
+    "memory constraint, even when device-wide free memory is available.";
+
 static enum base_status set_sentence(const struct cca_out_of_memory *numbers) {
     char tried[CCA__SIZE_TEXT], total[CCA__SIZE_TEXT], free_text[CCA__SIZE_TEXT] = "unknown";
     char allocated[CCA__SIZE_TEXT], private_free[CCA__SIZE_TEXT], unallocated[CCA__SIZE_TEXT];
@@ -136,11 +161,12 @@ static enum base_status set_sentence(const struct cca_out_of_memory *numbers) {
         BASE_OUT_OF_MEMORY,
         "CUDA out of memory. Tried to allocate %s. GPU %d has a total capacity of %s of which %s "
         "is free. %s%sOf the allocated memory %s is allocated by PyTorch, %sand %s is reserved by "
-        "PyTorch but unallocated. %s",
+        "PyTorch but unallocated. %s%s",
         cca__size_text(numbers->tried, tried), numbers->device,
         cca__size_text(numbers->total, total), free_text, processes_text(numbers, processes),
         allowed_part, cca__size_text(numbers->allocated, allocated), private_part,
-        cca__size_text(numbers->unallocated, unallocated), advice_text(numbers, advice));
+        cca__size_text(numbers->unallocated, unallocated), advice_text(numbers, advice),
+        numbers->raw_failed ? raw_text : "");
 }
 
 enum base_status cca__out_of_memory_tell(struct cca *cca, struct cca_out_of_memory *numbers) {

@@ -9,9 +9,9 @@
 char *cca__size_text(size_t bytes, char buffer[CCA__SIZE_TEXT]);
 
 // Counts the failure of a request of ROUNDED bytes and gathers its numbers, but for the processes.
-// growth_lock held.
+// RAW_FAILED: the last one that was asked is a private pool's own allocator. growth_lock held.
 void cca__out_of_memory_locked(struct cca__stream *stream, size_t rounded, size_t exceeded_reserve,
-                               struct cca_out_of_memory *numbers);
+                               bool raw_failed, struct cca_out_of_memory *numbers);
 
 // Asks who holds the memory, tells the observer of failures and sets the thread's sentence; returns
 // BASE_OUT_OF_MEMORY. No lock held.

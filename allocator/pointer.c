@@ -38,6 +38,15 @@ static struct cca__block *find_in_device(struct cca__device *device, uint64_t ad
         if (block != NULL) return block;
         cca__lock_release(&stream->lock);
     }
+    // Acquire pairs with cca__private_stream_get.
+    for (struct cca__stream *stream =
+             atomic_load_explicit(&device->private_streams, memory_order_acquire);
+         stream != NULL; stream = stream->private_next) {
+        cca__lock_take(&stream->lock);
+        struct cca__block *const block = find_in_stream_locked(device->owner, stream, address);
+        if (block != NULL) return block;
+        cca__lock_release(&stream->lock);
+    }
     return NULL;
 }
 

@@ -15,6 +15,7 @@ static __attribute__((noinline)) void observe_block(struct cca *cca, enum alloca
                           .size = block->requested,
                           .block_size = block->size,
                           .stream = pool->stream->handle,
+                          .pool = cca__pool_id(pool),
                       });
     if (cca->history.enabled != CCA_HISTORY_OFF &&
         !cca__history_has_told(action, block->state == CCA__BLOCK_ALLOCATED))

@@ -15,6 +15,12 @@ static inline struct cca__pool *cca__pool_at(const struct cca *cca, uint16_t num
     return number < 2 ? NULL : &cca__stream_at(cca, number / 2)->pools[number % 2];
 }
 
+// {0, 0}: of no private pool.
+static inline struct allocator_pool_id cca__pool_id(const struct cca__pool *pool) {
+    const struct cca__private_pool *const owner = pool->stream->private_pool;
+    return owner != NULL ? owner->id : (struct allocator_pool_id){0};
+}
+
 // Whether max_split_size forbids a request of ROUNDED bytes to take a free block of SIZE. The
 // stream's lock held.
 bool cca__pool_refuses(const struct cca *cca, bool is_expandable, size_t size, size_t rounded);

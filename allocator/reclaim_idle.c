@@ -30,7 +30,9 @@ static struct cca__pool *find_pool(const struct cca__pool *pool, size_t rounded,
     size_t best_size = SIZE_MAX;
     for (size_t index = 0; index < device->stream_count; ++index) {
         struct cca__stream *const stream = device->by_handle[index];
-        if (stream == pool->stream || stream->handle == cudaStreamPerThread) continue;
+        if (stream == pool->stream || stream->handle == cudaStreamPerThread ||
+            stream->private_pool != pool->stream->private_pool)
+            continue;
         struct cca__pool *const other =
             &stream->pools[pool->is_small ? CCA__POOL_SMALL : CCA__POOL_LARGE];
         cca__lock_take(&stream->lock);

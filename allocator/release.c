@@ -80,14 +80,51 @@ static void trim_metadata(struct cca *cca) {
     cca__arena_trim(&cca->page_table.leaves);
 }
 
-enum base_status cca__release_cached_locked(struct cca__device *device) {
+// The pools of one kind of those of the streams that belong to OWNER: segments of cudaMalloc, then
+// pages of expandable ones.
+static enum base_status release_kind(struct cca__stream **streams, size_t count, int kind,
+                                     const struct cca__private_pool *owner) {
     enum base_status status = BASE_OK;
-    for (int kind = CCA__POOL_LARGE; kind >= CCA__POOL_SMALL; --kind) {
-        for (size_t index = 0; index < device->stream_count && status == BASE_OK; ++index)
-            status = release_pool(&device->by_handle[index]->pools[kind]);
-        for (size_t index = 0; index < device->stream_count && status == BASE_OK; ++index)
-            status = cca__expandable_release_pool(&device->by_handle[index]->pools[kind]);
+    for (size_t index = 0; index < count && status == BASE_OK; ++index)
+        if (streams[index]->private_pool == owner)
+            status = release_pool(&streams[index]->pools[kind]);
+    for (size_t index = 0; index < count && status == BASE_OK; ++index)
+        if (streams[index]->private_pool == owner)
+            status = cca__expandable_release_pool(&streams[index]->pools[kind]);
+    return status;
+}
+
+static bool has_memory(const struct cca__private_pool *pool) {
+    bool has = pool->takers > 0;
+    for (size_t index = 0; index < pool->stream_count; ++index) {
+        cca__lock_take(&pool->streams[index]->lock);
+        has |= pool->streams[index]->first_segment != 0;
+        cca__lock_release(&pool->streams[index]->lock);
     }
+    return has;
+}
+
+// PyTorch counts segments of a private pool by events, which for expandable ones can go wrong: the
+// pool then stays for ever, or goes while memory of it is in use. Here it goes when it has none.
+enum base_status cca__release_private_locked(struct cca__device *device,
+                                             struct cca__private_pool *pool) {
+    enum base_status status =
+        release_kind(pool->streams, pool->stream_count, CCA__POOL_SMALL, pool);
+    if (status == BASE_OK)
+        status = release_kind(pool->streams, pool->stream_count, CCA__POOL_LARGE, pool);
+    trim_metadata(device->owner);
+    if (status == BASE_OK && !has_memory(pool)) pool->exists = false;
+    return status;
+}
+
+enum base_status cca__release_cached_locked(struct cca__device *device) {
+    enum base_status status =
+        release_kind(device->by_handle, device->stream_count, CCA__POOL_LARGE, NULL);
+    if (status == BASE_OK)
+        status = release_kind(device->by_handle, device->stream_count, CCA__POOL_SMALL, NULL);
+    for (struct cca__private_pool *pool = device->pools.first; pool != NULL && status == BASE_OK;
+         pool = pool->next)
+        if (cca__private_pool_is_freeable(pool)) status = cca__release_private_locked(device, pool);
     trim_metadata(device->owner);
     return status;
 }
@@ -191,6 +228,7 @@ static uint32_t age_of(const struct cca__device *device, const struct cca__block
 static void sum_ages(const struct cca__device *device, double *age, size_t *count) {
     struct cca *const cca = device->owner;
     for (size_t index = 0; index < device->stream_count; ++index) {
+        if (device->by_handle[index]->private_pool != NULL) continue;
         struct cca__pool *const pool = &device->by_handle[index]->pools[CCA__POOL_LARGE];
         cca__lock_take(&pool->stream->lock);
         for (uint32_t number = 0;
@@ -238,6 +276,7 @@ enum base_status cca__collect_garbage_locked(struct cca__device *device) {
         const double oldest_half = age / (double)count;
         before = released;
         for (size_t index = 0; index < device->stream_count; ++index) {
+            if (device->by_handle[index]->private_pool != NULL) continue;
             const enum base_status status =
                 release_older(&device->by_handle[index]->pools[CCA__POOL_LARGE], oldest_half,
                               &released, &age, &count);

@@ -9,6 +9,9 @@
 
 // Returns every segment that is wholly free.
 enum base_status cca__release_cached_locked(struct cca__device *device) BASE_MUST_USE;
+// The same for one private pool that is freeable; it is gone with its last segment.
+enum base_status cca__release_private_locked(struct cca__device *device,
+                                             struct cca__private_pool *pool) BASE_MUST_USE;
 // Waits for all pending frees first.
 enum base_status cca__release_all_locked(struct cca__device *device) BASE_MUST_USE;
 

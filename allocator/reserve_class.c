@@ -47,7 +47,7 @@ static void warn_once(struct cca *cca, const char *name) {
 size_t cca__reserve_of(const struct cca__stream *stream, bool *configured) {
     struct cca *const cca = stream->device->owner;
     const size_t total = stream->device->total_bytes, most = total + total / 8;
-    const char *const class = stream->reserve_class;
+    const char *const class = stream->home->reserve_class;
     bool own = false;
     size_t reserve = cca__config_reserve(&cca->config, class, total, &own);
     if (reserve != 0 && class != NULL && !own) warn_once(cca, class);

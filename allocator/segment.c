@@ -19,6 +19,8 @@ void cca__segment_count(struct cca__device *device, const struct cca__pool *pool
         ++device->num_device_alloc;
     else
         ++device->num_device_free;
+    if (pool->stream->private_pool != NULL)
+        cca__private_pool_count(pool->stream->private_pool, kind, bytes);
 }
 
 uint32_t cca__observe_segment(struct cca *cca, enum allocator_action action,
@@ -29,6 +31,7 @@ uint32_t cca__observe_segment(struct cca *cca, enum allocator_action action,
                           .address = (void *)(uintptr_t)address,
                           .size = size,
                           .stream = pool->stream->handle,
+                          .pool = cca__pool_id(pool),
                       });
     if (cca->history.enabled == CCA_HISTORY_OFF || action == ALLOCATOR_SEGMENT_RESERVE ||
         action == ALLOCATOR_SEGMENT_UNRESERVE) // not among PyTorch's entries
@@ -56,7 +59,16 @@ void cca__segment_unlink_locked(struct cca *cca, struct cca__stream *stream, uin
 //------------------------------------------------------------------------------------------------
 // Taking memory.
 
-static enum base_status call_cuda_malloc(struct cca__device *device, size_t size, void **memory) {
+// What a private pool's allocator left as the thread's last error is its own affair.
+static cudaError_t call_raw(const struct cca__pool *pool, size_t size, void **memory) {
+    const struct cca_raw_allocator *const raw = &pool->stream->private_pool->raw;
+    *memory = raw->allocate(raw->context, size, pool->device->ordinal, pool->stream->handle);
+    (void)cudaGetLastError();
+    return *memory != NULL ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+static enum base_status call_cuda_malloc(const struct cca__pool *pool, size_t size, void **memory) {
+    struct cca__device *const device = pool->device;
     struct cca__device_scope scope;
     // An error that some earlier call left pending must not be taken for one of cudaMalloc.
     cudaError_t error = cudaGetLastError();
@@ -64,7 +76,7 @@ static enum base_status call_cuda_malloc(struct cca__device *device, size_t size
         return cca__cuda_failed(error, "a call before cudaMalloc on device %d", device->ordinal);
     enum base_status status = cca__device_scope_begin(&scope, device->ordinal);
     if (status != BASE_OK) return status;
-    error = cudaMalloc(memory, size);
+    error = pool->has_raw ? call_raw(pool, size, memory) : cudaMalloc(memory, size);
     if (error == cudaErrorMemoryAllocation) {
         (void)cudaGetLastError();
         status = BASE_OUT_OF_MEMORY;
@@ -76,12 +88,16 @@ static enum base_status call_cuda_malloc(struct cca__device *device, size_t size
     return status;
 }
 
-enum base_status cca__segment_take(struct cca__device *device, size_t size, void **memory) {
+enum base_status cca__segment_take(const struct cca__pool *pool, size_t size, void **memory) {
+    struct cca__device *const device = pool->device;
+    struct cca__private_pool *const owner = pool->stream->private_pool;
     const bool unlocked = device->owner->config.release_lock_on_cudamalloc;
     device->reserved_bytes += size;
+    if (owner != NULL) ++owner->takers;
     if (unlocked) cca__lock_release(&device->growth_lock);
-    const enum base_status status = call_cuda_malloc(device, size, memory);
+    const enum base_status status = call_cuda_malloc(pool, size, memory);
     if (unlocked) cca__lock_take(&device->growth_lock);
+    if (owner != NULL) --owner->takers;
     if (status != BASE_OK) device->reserved_bytes -= size;
     return status;
 }
@@ -129,12 +145,20 @@ void cca__segment_enter_locked(struct cca *cca, struct cca__pool *pool, uint32_t
     cca__segment_link_locked(cca, stream, segment_number);
 }
 
+cudaError_t cca__segment_give_back(const struct cca__pool *pool, void *memory, size_t size) {
+    if (!pool->has_raw) return cudaFree(memory);
+    const struct cca_raw_allocator *const raw = &pool->stream->private_pool->raw;
+    raw->free(raw->context, memory, size, pool->device->ordinal, pool->stream->handle);
+    return cudaSuccess;
+}
+
 // Gives memory back that never became a segment.
-static void give_memory_back(struct cca__device *device, void *memory, size_t size) {
+static void give_memory_back(const struct cca__pool *pool, void *memory, size_t size) {
+    struct cca__device *const device = pool->device;
     struct cca__device_scope scope;
     if (cca__device_scope_begin(&scope, device->ordinal) == BASE_OK) {
         // The caller reports the error that led here.
-        (void)cudaFree(memory);
+        (void)cca__segment_give_back(pool, memory, size);
         cca__device_scope_end(&scope);
     }
     device->reserved_bytes -= size;
@@ -149,7 +173,7 @@ enum base_status cca__segment_add(struct cca__pool *pool, void *memory, size_t s
     cca__gone_make_way_locked(stream->device, address, size);
     enum base_status status = add_record(cca, pool, address, size, &segment);
     if (status != BASE_OK) {
-        give_memory_back(stream->device, memory, size);
+        give_memory_back(pool, memory, size);
         return status;
     }
     cca__lock_take(&stream->lock);
@@ -158,7 +182,7 @@ enum base_status cca__segment_add(struct cca__pool *pool, void *memory, size_t s
         cca__lock_release(&stream->lock);
         cca__page_table_remove_segment(&cca->page_table, address, cca->segments[segment].directory);
         cca__arena_give_back(&cca->segment_records, segment);
-        give_memory_back(stream->device, memory, size);
+        give_memory_back(pool, memory, size);
         return status;
     }
     cca__segment_enter_locked(cca, pool, segment, block);
@@ -184,7 +208,7 @@ enum base_status cca__segment_release(struct cca__pool *pool, uint32_t block_num
     const struct cca__block *const block = cca__block_at(cca, block_number);
     const uint64_t address = block->address;
     const size_t size = block->size;
-    const cudaError_t error = cudaFree((void *)(uintptr_t)address);
+    const cudaError_t error = cca__segment_give_back(pool, (void *)(uintptr_t)address, size);
     if (error != cudaSuccess)
         return cca__cuda_failed(error, "cudaFree of %zu bytes at %#llx on device %d", size,
                                 (unsigned long long)address, device->ordinal);

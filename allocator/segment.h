@@ -9,15 +9,18 @@
 
 #include "allocator/core.h"
 
-// cudaMalloc. BASE_OUT_OF_MEMORY, without a sentence, if the device refuses. With
-// release_lock_on_cudamalloc growth_lock is free during the call.
-enum base_status cca__segment_take(struct cca__device *device, size_t size,
+// cudaMalloc, or the allocator of a private pool. BASE_OUT_OF_MEMORY, without a sentence, if it
+// refuses. With release_lock_on_cudamalloc growth_lock is free during the call.
+enum base_status cca__segment_take(const struct cca__pool *pool, size_t size,
                                    void **memory) BASE_MUST_USE;
 
 // Makes a segment of MEMORY and hands its front out. MEMORY goes back to the device if that fails
 // for want of host memory.
 enum base_status cca__segment_add(struct cca__pool *pool, void *memory, size_t size, size_t rounded,
                                   size_t requested, void **pointer, bool *over_limit) BASE_MUST_USE;
+
+// Gives memory of that pool back to where it came from. The current device is POOL's.
+cudaError_t cca__segment_give_back(const struct cca__pool *pool, void *memory, size_t size);
 
 // cudaFree of the segment that a block is all of; the block is in no index. The current device is
 // POOL's.

@@ -6,6 +6,7 @@
 //     2. garbage collection, if a fraction and garbage_collection_threshold are set
 //     3. a new segment; the fraction may refuse it, and so may throw_on_cudamalloc_oom, which ends
 //        the request at once (a *rejection*)
+//     .  the free blocks of private pools that allow it (cca_pool_set_use_on_oom)
 //     4. with max_split_size: release of a few cached oversize blocks, and a new segment
 //     5. wait for all frees that are pending, release of everything cached, and a new segment
 //     6. out of memory
@@ -76,6 +77,7 @@ struct cca_out_of_memory {
     // the request is larger; else 0
     size_t exceeded_reserve;
     size_t rounded; // the request, rounded
+    bool raw_failed; // the private pool's own allocator had nothing (allocator/pools.h)
     // Who holds memory of the device, this process included; none where it is not known.
     struct cca_process processes[CCA_PROCESSES_MAX];
     size_t process_count;

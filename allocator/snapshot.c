@@ -3,6 +3,7 @@
 #include "allocator/snapshot.h"
 
 #include "allocator/device.h"
+#include "allocator/pool.h"
 #include "allocator/settings.h"
 
 #include <stdlib.h>
@@ -24,12 +25,19 @@ struct counts {
     size_t segments, blocks;
 };
 
+// Whose blocks are copied: {0, 0} for all.
+static bool is_wanted(const struct cca__stream *stream, struct allocator_pool_id id) {
+    if ((id.capture | id.user) == 0) return true;
+    return stream->private_pool != NULL && cca__pool_id_equal(stream->private_pool->id, id);
+}
+
 // How many there are at most: a walk over all blocks to count them would cost as much as the copy.
-static struct counts count_device(const struct cca__device *device) {
+static struct counts count_device(const struct cca__device *device, struct allocator_pool_id id) {
     const struct cca *const cca = device->owner;
     struct counts counts = {0};
     for (size_t index = 0; index < device->stream_count; ++index) {
         const struct cca__stream *const stream = device->by_handle[index];
+        if (!is_wanted(stream, id)) continue;
         counts.blocks += (size_t)stream->unused_blocks.chunk_count * CCA__BLOCK_CHUNK;
         for (uint32_t number = stream->first_segment; number != 0;
              number = cca->segments[number].next) {
@@ -106,14 +114,15 @@ static int compare_addresses(const void *a, const void *b) {
 
 // First the segments, then, when they are in order, their blocks. block_first carries a segment's
 // first block between.
-static enum base_status copy_device(struct cca__device *device, struct allocator_snapshot *snapshot,
-                                    size_t *active) {
+static enum base_status copy_device(struct cca__device *device, struct allocator_pool_id id,
+                                    struct allocator_snapshot *snapshot, size_t *active) {
     const struct cca *const cca = device->owner;
-    const enum base_status status = reserve(snapshot, count_device(device));
+    const enum base_status status = reserve(snapshot, count_device(device, id));
     if (status != BASE_OK) return status;
     const size_t first = snapshot->segment_count;
     for (size_t index = 0; index < device->stream_count; ++index) {
         const struct cca__stream *const stream = device->by_handle[index];
+        if (!is_wanted(stream, id)) continue;
         for (uint32_t number = stream->first_segment; number != 0;
              number = cca->segments[number].next) {
             const struct cca__segment *const segment = &cca->segments[number];
@@ -124,6 +133,7 @@ static enum base_status copy_device(struct cca__device *device, struct allocator
                     .device = device->ordinal,
                     .address = (void *)(uintptr_t)cca->blocks[block].address,
                     .stream = stream->handle,
+                    .pool = cca__pool_id(&stream->pools[CCA__POOL_SMALL]),
                     .is_large = segment->pool == stream->pools[CCA__POOL_LARGE].number,
                     .is_expandable = segment->expandable != NULL,
                     .stack = segment->stack,
@@ -144,21 +154,31 @@ static enum base_status copy_device(struct cca__device *device, struct allocator
     return BASE_OK;
 }
 
+// Some pool of that id, to tell the history by; NULL: there is none.
+static const struct cca__pool *pool_of(const struct cca__device *device,
+                                       struct allocator_pool_id id) {
+    const struct cca__private_pool *const pool = cca__pools_find(&device->pools, id);
+    return pool == NULL || pool->stream_count == 0 ? NULL
+                                                   : &pool->streams[0]->pools[CCA__POOL_SMALL];
+}
+
 // The entry comes after the copy: it is not in its own snapshot.
-static enum base_status copy_at_one_moment(struct cca__device *device,
+static enum base_status copy_at_one_moment(struct cca__device *device, struct allocator_pool_id id,
                                            struct allocator_snapshot *snapshot) {
     const struct cca *const cca = device->owner;
     size_t active = 0;
     cca__lock_take(&device->growth_lock);
     cca__streams_lock_all(device);
-    enum base_status status = copy_device(device, snapshot, &active);
+    enum base_status status = copy_device(device, id, snapshot, &active);
     if (status == BASE_OK) status = cca__history_copy_locked(device, snapshot);
     if (status == BASE_OK) {
         cca__observe(cca, &(struct allocator_event){.action = ALLOCATOR_SNAPSHOT,
                                                     .device = device->ordinal,
-                                                    .size = active});
+                                                    .size = active,
+                                                    .pool = id});
         if (device->history != NULL)
-            (void)cca__history_device_locked(device, ALLOCATOR_SNAPSHOT, NULL, 0, active);
+            (void)cca__history_device_locked(device, ALLOCATOR_SNAPSHOT, pool_of(device, id), 0,
+                                             active);
     }
     cca__streams_unlock_all(device);
     cca__lock_release(&device->growth_lock);
@@ -178,14 +198,15 @@ static enum base_status copy_settings(struct cca *cca, struct allocator_snapshot
 }
 
 // The settings lock keeps the history from being forgotten between two devices.
-enum base_status cca__snapshot(struct cca *cca, struct allocator_snapshot *snapshot) {
+enum base_status cca__snapshot(struct cca *cca, struct allocator_pool_id id,
+                               struct allocator_snapshot *snapshot) {
     struct allocator_snapshot copy = {0};
     enum base_status status = copy_settings(cca, &copy);
     cca__lock_take(&cca->settings_lock);
     for (int ordinal = 0; ordinal < CCA__DEVICES_MAX && status == BASE_OK; ++ordinal) {
         struct cca__device *const device =
             atomic_load_explicit(&cca->devices[ordinal], memory_order_acquire);
-        if (device != NULL) status = copy_at_one_moment(device, &copy);
+        if (device != NULL) status = copy_at_one_moment(device, id, &copy);
     }
     if (status == BASE_OK) status = cca__history_copy_stacks(cca, &copy);
     cca__lock_release(&cca->settings_lock);

@@ -295,6 +295,9 @@ void cca__stats_reset_peak_locked(struct cca__device *device) {
         device->reserved[kind].peak = device->reserved[kind].current;
     }
     device->oversize_segments.peak = device->oversize_segments.current;
+    for (struct cca__private_pool *pool = device->pools.first; pool != NULL; pool = pool->next)
+        for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind)
+            pool->reserved[kind].peak = pool->reserved[kind].current;
     cca__lock_take(&device->tally_lock);
     device->oversize_allocations.peak = device->oversize_allocations.current;
     cca__lock_release(&device->tally_lock);
@@ -314,6 +317,9 @@ void cca__stats_reset_accumulated_locked(struct cca__device *device) {
         forget_accumulated(&device->reserved[kind]);
     }
     forget_accumulated(&device->oversize_segments);
+    for (struct cca__private_pool *pool = device->pools.first; pool != NULL; pool = pool->next)
+        for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind)
+            forget_accumulated(&pool->reserved[kind]);
     cca__lock_take(&device->tally_lock);
     forget_accumulated(&device->oversize_allocations);
     cca__lock_release(&device->tally_lock);

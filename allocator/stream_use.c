@@ -365,3 +365,33 @@ enum base_status cca__synchronize_pending(struct cca__device *device) {
         status = synchronize_queue(device, &device->by_handle[index]->queue);
     return status;
 }
+
+// The first event of a block of POOL in the queue that was pushed before sequence END; the queue's
+// count if there is none. The events lock held.
+static size_t find_event_of(struct cca *cca, const struct cca__event_queue *queue, uint32_t end,
+                            const struct cca__private_pool *pool) {
+    for (size_t index = 0; index < queue->count; ++index) {
+        const struct cca__queued_event *const entry = cca__event_queue_at(queue, index);
+        const struct cca__block *const block = cca__block_at(cca, entry->block);
+        if ((int32_t)(entry->sequence - end) < 0 &&
+            cca__pool_at(cca, cca__block_pool(block))->stream->private_pool == pool)
+            return index;
+    }
+    return queue->count;
+}
+
+enum base_status cca__synchronize_private(struct cca__device *device,
+                                          const struct cca__private_pool *pool) {
+    enum base_status status = BASE_OK;
+    ++device->num_sync_all_streams;
+    cca__lock_take(&device->events_lock);
+    for (size_t stream = 0; stream < device->stream_count && status == BASE_OK; ++stream) {
+        struct cca__event_queue *const queue = &device->by_handle[stream]->queue;
+        const uint32_t end = queue->pushed;
+        for (size_t index; status == BASE_OK &&
+                           (index = find_event_of(device->owner, queue, end, pool)) < queue->count;)
+            status = cca__event_wait_locked(device, queue, index);
+    }
+    cca__lock_release(&device->events_lock);
+    return status;
+}

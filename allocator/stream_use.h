@@ -72,5 +72,8 @@ enum base_status cca__event_wait_locked(struct cca__device *device, struct cca__
 
 // Waits for all events and completes all frees. growth_lock held.
 enum base_status cca__synchronize_pending(struct cca__device *device) BASE_MUST_USE;
+// The same for the blocks of one private pool.
+enum base_status cca__synchronize_private(struct cca__device *device,
+                                          const struct cca__private_pool *pool) BASE_MUST_USE;
 
 #endif

@@ -90,6 +90,30 @@ void golden__relations_count(struct golden_session *session, const struct alloca
 void golden__relations_check(struct golden_session *session,
                              const struct cca_out_of_memory *numbers);
 
+// session_words.c: the statuses of golden_session_perform.
+enum base_status golden__malformed(const struct golden_request *request, const char *what);
+enum base_status golden__word_number(const struct golden_request *request, size_t word,
+                                     const char *what, uint64_t limit,
+                                     uint64_t *number) BASE_MUST_USE;
+enum base_status golden__word_stream(const struct golden_request *request, size_t word,
+                                     uint64_t *stream) BASE_MUST_USE;
+enum base_status golden__word_id(const struct golden_request *request, size_t word,
+                                 struct golden_held **held) BASE_MUST_USE;
+// Prints "ok" or the error. What is not built yet is no outcome.
+enum base_status golden__print_status(const struct golden_request *request,
+                                      enum base_status status) BASE_MUST_USE;
+// Puts where an address lay in the recordings into a sentence that says where it lies now.
+void golden__record_address(const struct golden_session *session, enum base_status status,
+                            uint64_t address);
+
+// session_pools.c: private pools.
+enum base_status golden__perform_pool(struct golden_request *request) BASE_MUST_USE;
+enum base_status golden__pool_snapshot(const struct golden_request *request,
+                                       struct allocator_snapshot *snapshot) BASE_MUST_USE;
+// None where the subject has no pools.
+enum base_status golden__pool_stats(const struct golden_session *session,
+                                    struct cca_pool_stats **pools, size_t *count) BASE_MUST_USE;
+
 // session_operations.c: the statuses of golden_session_perform.
 enum base_status golden__operation_run(struct golden_request *request) BASE_MUST_USE;
 
@@ -100,7 +124,8 @@ int golden__stream_number(const struct golden_session *session, cudaStream_t str
 void golden__print_escaped(const char *text, FILE *output);
 void golden__print_out_of_memory(const struct golden_session *session, const char *message,
                                  FILE *output);
-void golden__print_statistics(const struct allocator_stats *stats, FILE *output);
+void golden__print_statistics(const struct allocator_stats *stats,
+                              const struct cca_pool_stats *pools, size_t pool_count, FILE *output);
 void golden__print_settings(const struct golden_settings *settings, FILE *output);
 void golden__print_layout(const struct golden_session *session,
                           const struct allocator_snapshot *snapshot, FILE *output);

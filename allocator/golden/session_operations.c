@@ -9,145 +9,15 @@
 #include <string.h>
 
 //--------------------------------------------------------------------------------------------------
-// Words.
-
-static enum base_status malformed(const struct golden_request *request, const char *what) {
-    return base_status_set(BASE_FORMAT, "\"%.80s\": %s", request->text, what);
-}
-
-static enum base_status word_number(const struct golden_request *request, size_t word,
-                                    const char *what, uint64_t limit, uint64_t *number) {
-    uint64_t value;
-    if (!golden_parse_number(request->words[word], &value))
-        return base_status_set(BASE_FORMAT,
-                               "\"%.80s\": the %s must be a decimal number, not \"%.40s\"",
-                               request->text, what, request->words[word]);
-    if (value > limit)
-        return base_status_set(BASE_FORMAT,
-                               "\"%.80s\": the %s is %" PRIu64 ", at most %" PRIu64 " is possible",
-                               request->text, what, value, limit);
-    *number = value;
-    return BASE_OK;
-}
-
-static enum base_status word_stream(const struct golden_request *request, size_t word,
-                                    uint64_t *stream) {
-    return word_number(request, word, "stream", GOLDEN_STREAM_COUNT - 1, stream);
-}
-
-static enum base_status word_id(const struct golden_request *request, size_t word,
-                                struct golden_held **held) {
-    struct golden_session *session = request->session;
-    uint64_t id;
-    const enum base_status status = word_number(request, word, "id", GOLDEN_ID_MAX, &id);
-    if (status != BASE_OK) return status;
-    while (id >= session->held_capacity) {
-        const size_t before = session->held_capacity;
-        session->held = golden__array_grow(session->held, before, &session->held_capacity,
-                                           sizeof *session->held);
-        memset(&session->held[before], 0,
-               (session->held_capacity - before) * sizeof *session->held);
-    }
-    *held = &session->held[id];
-    return BASE_OK;
-}
-
-//--------------------------------------------------------------------------------------------------
-// Outcomes.
-
-// The C++ class of an error, as the logs name it.
-static const char *error_class(enum base_status status) {
-    switch (status) {
-    case BASE_OUT_OF_MEMORY: return "c10::OutOfMemoryError";
-    case BASE_INVALID_CONFIG: return "c10::ValueError";
-    case BASE_CUDA: return "c10::AcceleratorError";
-    default: return "c10::Error";
-    }
-}
-
-// The allocator's sentences about settings may end with PyTorch's, "(PyTorch: CLASS SENTENCE)".
-// Cuts TEXT down to that; returns its class, NULL if it has none.
-static const char *take_pytorchs_sentence(char *text) {
-    static const char *const classes[] = {"c10::ValueError", "c10::Error", "std::invalid_argument",
-                                          "std::out_of_range"};
-    static const char mark[] = " (PyTorch: ";
-    const size_t length = strlen(text);
-    const char *sentence = strstr(text, mark);
-    if (sentence == NULL || text[length - 1] != ')') return NULL;
-    sentence += strlen(mark);
-    for (size_t index = 0; index < sizeof classes / sizeof classes[0]; index++) {
-        const size_t name = strlen(classes[index]);
-        if (strncmp(sentence, classes[index], name) != 0 || sentence[name] != ' ') continue;
-        sentence += name + 1;
-        text[length - 1] = '\0';
-        memmove(text, sentence, strlen(sentence) + 1);
-        return classes[index];
-    }
-    return NULL;
-}
-
-// PyTorch's assertion behind a sentence, "" for none; where it stands in the source is not
-// compared.
-static const char *assertion_of(const char *sentence) {
-    if (strcmp(sentence, "Index out of bounds in ConfigTokenizer") == 0 ||
-        strstr(sentence, "in ConfigTokenizer but reached end of config") != NULL)
-        return "i < config_.size()";
-    if (strncmp(sentence, "Allocator backend parsed at runtime", 35) == 0)
-        return "tokenizer[i] == get()->name()";
-    return "";
-}
-
-// Prints "ok" or the error. What is not built yet is no outcome.
-static enum base_status print_status(const struct golden_request *request,
-                                     enum base_status status) {
-    if (status == BASE_OK) {
-        fputs("ok", request->outcome);
-        return BASE_OK;
-    }
-    if (status == BASE_UNSUPPORTED) return status;
-    struct golden_session *session = request->session;
-    char sentence[BASE_STATUS_MESSAGE_SIZE];
-    snprintf(sentence, sizeof sentence, "%s", base_status_message());
-    const char *const class = take_pytorchs_sentence(sentence);
-    const char *const assertion = class != NULL ? assertion_of(sentence) : "";
-    snprintf(session->last_error, sizeof session->last_error, "%s%s%.1500s", assertion,
-             assertion[0] != '\0'
-                 ? " INTERNAL ASSERT FAILED at \"\":0, please report a bug to PyTorch. "
-                 : "",
-             sentence);
-    if (status == BASE_OUT_OF_MEMORY && session->out_of_memory_seen) {
-        golden__print_out_of_memory(session, session->last_error, request->outcome);
-        return BASE_OK;
-    }
-    fprintf(request->outcome, "error %s ", class != NULL ? class : error_class(status));
-    golden__print_escaped(session->last_error, request->outcome);
-    return BASE_OK;
-}
-
-// Puts where an address lay in the recordings into a sentence that says where it lies now.
-static void record_address(const struct golden_session *session, enum base_status status,
-                           uint64_t address) {
-    const struct golden_segment *const segment = golden__segment_find(session, address);
-    char before[BASE_STATUS_MESSAGE_SIZE], hexadecimal[32];
-    snprintf(before, sizeof before, "%s", base_status_message());
-    snprintf(hexadecimal, sizeof hexadecimal, "0x%" PRIx64, address);
-    const char *const found = strstr(before, hexadecimal);
-    if (found == NULL || segment == NULL) return;
-    base_status_set(status, "%.*s0x%" PRIx64 "%s", (int)(found - before), before,
-                    address - segment->address + segment->recorded_address,
-                    found + strlen(hexadecimal));
-}
-
-//--------------------------------------------------------------------------------------------------
 // Requests.
 
 // An operation of our own, the first of its program: from here on segments do not ascend, which
 // shows how ties between equal blocks are broken.
 static enum base_status perform_scatter(struct golden_request *request) {
     if (request->session->segment_count > 0)
-        return malformed(request, "it must come before the first segment");
+        return golden__malformed(request, "it must come before the first segment");
     request->session->is_scattered = true;
-    return print_status(request, BASE_OK);
+    return golden__print_status(request, BASE_OK);
 }
 
 // How many segments one operation makes at most: each rung of the ladder may reserve a range.
@@ -181,18 +51,18 @@ static enum base_status perform_alloc(struct golden_request *request) {
     struct golden_session *session = request->session;
     struct golden_held *held;
     uint64_t size, stream;
-    enum base_status status = word_id(request, 1, &held);
-    if (status == BASE_OK) status = word_number(request, 2, "size", UINT64_MAX, &size);
-    if (status == BASE_OK) status = word_stream(request, 3, &stream);
+    enum base_status status = golden__word_id(request, 1, &held);
+    if (status == BASE_OK) status = golden__word_number(request, 2, "size", UINT64_MAX, &size);
+    if (status == BASE_OK) status = golden__word_stream(request, 3, &stream);
     if (status != BASE_OK) return status;
-    if (held->held) return malformed(request, "this id is in use, free it first");
+    if (held->held) return golden__malformed(request, "this id is in use, free it first");
 
     void *pointer = NULL;
     session->block_size = 0;
     session->out_of_memory_seen = false;
     queue_addresses(session);
     status = allocator_malloc(session->allocator, 0, size, session->streams[stream], &pointer);
-    if (status != BASE_OK) return print_status(request, status);
+    if (status != BASE_OK) return golden__print_status(request, status);
     print_block(request, held, pointer, size);
     return BASE_OK;
 }
@@ -209,22 +79,22 @@ static enum base_status word_address(struct golden_request *request, size_t word
                                      uint64_t *address) {
     struct golden_session *session = request->session;
     uint64_t offset;
-    enum base_status status = word_number(request, word + 1, "offset", INT64_MAX, &offset);
+    enum base_status status = golden__word_number(request, word + 1, "offset", INT64_MAX, &offset);
     if (status != BASE_OK) return status;
     if (request->words[word][0] == '@') {
         struct golden_held *other;
         request->words[word]++;
-        status = word_id(request, word, &other);
+        status = golden__word_id(request, word, &other);
         if (status != BASE_OK) return status;
         if (other->pointer == NULL)
-            return malformed(request, "nothing has been allocated under this id");
+            return golden__malformed(request, "nothing has been allocated under this id");
         *address = (uintptr_t)other->pointer + offset;
     } else {
         uint64_t number;
-        status = word_number(request, word, "segment", SIZE_MAX, &number);
+        status = golden__word_number(request, word, "segment", SIZE_MAX, &number);
         if (status != BASE_OK) return status;
         const struct golden_segment *segment = segment_of(session, number);
-        if (segment == NULL) return malformed(request, "no segment has this number");
+        if (segment == NULL) return golden__malformed(request, "no segment has this number");
         *address = segment->address + offset;
     }
     return BASE_OK;
@@ -235,11 +105,11 @@ static enum base_status perform_alloc_at(struct golden_request *request) {
     struct golden_held *held;
     uint64_t size, stream, address = 0;
     enum base_status status = word_address(request, 4, &address);
-    if (status == BASE_OK) status = word_number(request, 2, "size", UINT64_MAX, &size);
-    if (status == BASE_OK) status = word_stream(request, 3, &stream);
-    if (status == BASE_OK) status = word_id(request, 1, &held);
+    if (status == BASE_OK) status = golden__word_number(request, 2, "size", UINT64_MAX, &size);
+    if (status == BASE_OK) status = golden__word_stream(request, 3, &stream);
+    if (status == BASE_OK) status = golden__word_id(request, 1, &held);
     if (status != BASE_OK) return status;
-    if (held->held) return malformed(request, "this id is in use, free it first");
+    if (held->held) return golden__malformed(request, "this id is in use, free it first");
 
     void *pointer = NULL;
     session->block_size = 0;
@@ -247,8 +117,8 @@ static enum base_status perform_alloc_at(struct golden_request *request) {
     status = session->subject->malloc_at(session->allocator, size, session->streams[stream],
                                          address, &pointer);
     if (status != BASE_OK) {
-        record_address(session, status, address);
-        return print_status(request, status);
+        golden__record_address(session, status, address);
+        return golden__print_status(request, status);
     }
     print_block(request, held, pointer, size);
     return BASE_OK;
@@ -259,43 +129,43 @@ static enum base_status perform_on_miss(struct golden_request *request) {
     size_t count = 0;
     for (size_t word = 1; word < request->word_count; word++) {
         struct golden_held *held;
-        const enum base_status status = word_id(request, word, &held);
+        const enum base_status status = golden__word_id(request, word, &held);
         if (status != BASE_OK) return status;
         session->freed_on_miss[count++] = (size_t)(held - session->held);
     }
     session->freed_on_miss_count = count;
-    return print_status(request, BASE_OK);
+    return golden__print_status(request, BASE_OK);
 }
 
 static enum base_status perform_free(struct golden_request *request) {
     struct golden_held *held;
-    const enum base_status status = word_id(request, 1, &held);
+    const enum base_status status = golden__word_id(request, 1, &held);
     if (status != BASE_OK) return status;
     if (!held->held) {
         fputs("none", request->outcome);
         return BASE_OK;
     }
     held->held = false;
-    return print_status(request, allocator_free(request->session->allocator, held->pointer));
+    return golden__print_status(request, allocator_free(request->session->allocator, held->pointer));
 }
 
 static enum base_status perform_record(struct golden_request *request) {
     struct golden_session *session = request->session;
     struct golden_held *held;
     uint64_t stream;
-    enum base_status status = word_id(request, 1, &held);
-    if (status == BASE_OK) status = word_stream(request, 2, &stream);
+    enum base_status status = golden__word_id(request, 1, &held);
+    if (status == BASE_OK) status = golden__word_stream(request, 2, &stream);
     if (status != BASE_OK) return status;
     if (!held->held) {
         fputs("none", request->outcome);
         return BASE_OK;
     }
-    return print_status(request, allocator_record_stream(session->allocator, held->pointer,
+    return golden__print_status(request, allocator_record_stream(session->allocator, held->pointer,
                                                          session->streams[stream]));
 }
 
 static enum base_status perform_empty_cache(struct golden_request *request) {
-    return print_status(request, allocator_empty_cache(request->session->allocator));
+    return golden__print_status(request, allocator_empty_cache(request->session->allocator));
 }
 
 //--------------------------------------------------------------------------------------------------
@@ -305,35 +175,35 @@ static enum base_status perform_complete(struct golden_request *request) {
     struct golden_session *session = request->session;
     uint64_t first = 0, last = GOLDEN_STREAM_COUNT - 1;
     if (strcmp(request->words[1], "all") != 0) {
-        const enum base_status status = word_stream(request, 1, &first);
+        const enum base_status status = golden__word_stream(request, 1, &first);
         if (status != BASE_OK) return status;
         last = first;
     }
     for (uint64_t stream = first; stream <= last; stream++)
         session->subject->complete(session->allocator, (unsigned)stream);
-    return print_status(request, BASE_OK);
+    return golden__print_status(request, BASE_OK);
 }
 
 static enum base_status perform_auto(struct golden_request *request) {
     if (strcmp(request->words[1], "1") != 0)
-        return malformed(request, "only \"auto 1\" is defined");
+        return golden__malformed(request, "only \"auto 1\" is defined");
     request->session->subject->complete_at_once(request->session->allocator);
-    return print_status(request, BASE_OK);
+    return golden__print_status(request, BASE_OK);
 }
 
 static enum base_status perform_foreign(struct golden_request *request) {
     uint64_t bytes;
-    const enum base_status status = word_number(request, 1, "number of bytes", UINT64_MAX, &bytes);
+    const enum base_status status = golden__word_number(request, 1, "number of bytes", UINT64_MAX, &bytes);
     if (status != BASE_OK) return status;
     request->session->foreign_bytes = bytes;
     request->session->subject->set_foreign_bytes(request->session->allocator, bytes);
-    return print_status(request, BASE_OK);
+    return golden__print_status(request, BASE_OK);
 }
 
 static enum base_status perform_fault(struct golden_request *request) {
     uint64_t n, code;
-    enum base_status status = word_number(request, 2, "number of the call", UINT64_MAX, &n);
-    if (status == BASE_OK) status = word_number(request, 3, "error code", INT32_MAX, &code);
+    enum base_status status = golden__word_number(request, 2, "number of the call", UINT64_MAX, &n);
+    if (status == BASE_OK) status = golden__word_number(request, 3, "error code", INT32_MAX, &code);
     if (status != BASE_OK) return status;
     const struct golden_subject *subject = request->session->subject;
     if (strcmp(request->words[1], "malloc") == 0)
@@ -341,17 +211,17 @@ static enum base_status perform_fault(struct golden_request *request) {
     else if (strcmp(request->words[1], "create") == 0)
         subject->fail_create(request->session->allocator, n, (int)code);
     else
-        return malformed(request, "only calls of malloc and create can fail");
-    return print_status(request, BASE_OK);
+        return golden__malformed(request, "only calls of malloc and create can fail");
+    return golden__print_status(request, BASE_OK);
 }
 
 static enum base_status perform_nvml(struct golden_request *request) {
     const struct golden_subject *subject = request->session->subject;
     uint64_t on;
-    const enum base_status status = word_number(request, 1, "switch", 1, &on);
+    const enum base_status status = golden__word_number(request, 1, "switch", 1, &on);
     if (status != BASE_OK) return status;
     subject->list_processes(request->session->allocator, on != 0);
-    return print_status(request, BASE_OK);
+    return golden__print_status(request, BASE_OK);
 }
 
 static enum base_status perform_counts(struct golden_request *request) {
@@ -372,15 +242,15 @@ static enum base_status perform_fraction(struct golden_request *request) {
     struct golden_session *session = request->session;
     char *end;
     const double fraction = strtod(request->words[1], &end);
-    if (*end != '\0') return malformed(request, "the fraction must be a number");
-    return print_status(request, session->subject->set_fraction(session->allocator, fraction));
+    if (*end != '\0') return golden__malformed(request, "the fraction must be a number");
+    return golden__print_status(request, session->subject->set_fraction(session->allocator, fraction));
 }
 
 static enum base_status perform_get_fraction(struct golden_request *request) {
     double fraction;
     const enum base_status status =
         request->session->subject->fraction(request->session->allocator, &fraction);
-    if (status != BASE_OK) return print_status(request, status);
+    if (status != BASE_OK) return golden__print_status(request, status);
     fprintf(request->outcome, "%.17g", fraction);
     return BASE_OK;
 }
@@ -389,7 +259,7 @@ static enum base_status perform_get_fraction(struct golden_request *request) {
 static enum base_status unescape(const struct golden_request *request, const char *text,
                                  char output[GOLDEN_CONFIG_LENGTH_MAX + 1]) {
     static const char special[] = "\n\t\r\v\f\\", letters[] = "ntrvf\\";
-    if (strlen(text) > GOLDEN_CONFIG_LENGTH_MAX) return malformed(request, "too long a text");
+    if (strlen(text) > GOLDEN_CONFIG_LENGTH_MAX) return golden__malformed(request, "too long a text");
     for (; *text != '\0'; text++) {
         const char *letter = *text == '\\' && text[1] != '\0' ? strchr(letters, text[1]) : NULL;
         *output++ = letter != NULL ? special[letter - letters] : *text;
@@ -414,14 +284,14 @@ static enum base_status perform_set(struct golden_request *request) {
     status = session->subject->set_config(session->allocator, text);
     if (status == BASE_OK && session->is_fresh && is_valid(session, text))
         BASE_CHECK_EQ(golden__session_restart(session, text), BASE_OK);
-    return print_status(request, status);
+    return golden__print_status(request, status);
 }
 
 static enum base_status perform_get(struct golden_request *request) {
     const struct golden_session *session = request->session;
     struct golden_settings settings;
     const enum base_status status = session->subject->settings(session->allocator, &settings);
-    if (status != BASE_OK) return print_status(request, status);
+    if (status != BASE_OK) return golden__print_status(request, status);
     golden__print_settings(&settings, request->outcome);
     return BASE_OK;
 }
@@ -443,7 +313,7 @@ static enum base_status perform_cfg(struct golden_request *request) {
         text, &(struct cca_warning_observer){.warning = detail_warning, .context = request},
         &settings);
     const bool is_read = status == BASE_OK || status == BASE_INVALID_CONFIG;
-    status = print_status(request, status);
+    status = golden__print_status(request, status);
     if (status == BASE_OK && is_read) {
         fputs("v ", request->details);
         golden__print_settings(&settings, request->details);
@@ -457,12 +327,12 @@ static enum base_status perform_cfg(struct golden_request *request) {
 static enum base_status perform_rounded(struct golden_request *request) {
     struct golden_session *session = request->session;
     uint64_t size;
-    enum base_status status = word_number(request, 1, "size", UINT64_MAX, &size);
+    enum base_status status = golden__word_number(request, 1, "size", UINT64_MAX, &size);
     if (status != BASE_OK) return status;
     size_t rounded = 0, segment = 0;
     status = session->subject->round_size(session->allocator, size, &rounded, &segment);
     if (status == BASE_OK) status = session->subject->set_fraction(session->allocator, 0);
-    if (status != BASE_OK) return print_status(request, status);
+    if (status != BASE_OK) return golden__print_status(request, status);
     fprintf(request->outcome, "%zu %zu", rounded, segment);
     return BASE_OK;
 }
@@ -472,16 +342,21 @@ static enum base_status perform_rounded(struct golden_request *request) {
 
 static enum base_status perform_stat(struct golden_request *request) {
     struct allocator_stats stats;
-    const enum base_status status = allocator_stats(request->session->allocator, 0, &stats);
-    if (status == BASE_OK) golden__print_statistics(&stats, request->details);
-    return print_status(request, status);
+    enum base_status status = allocator_stats(request->session->allocator, 0, &stats);
+    struct cca_pool_stats *pools = NULL;
+    size_t pool_count = 0;
+    if (status == BASE_OK) status = golden__pool_stats(request->session, &pools, &pool_count);
+    if (status == BASE_OK) golden__print_statistics(&stats, pools, pool_count, request->details);
+    free(pools);
+    return golden__print_status(request, status);
 }
 
 static enum base_status perform_layout(struct golden_request *request) {
-    if (request->word_count > 1) return base_status_set(BASE_UNSUPPORTED, "needs private pools");
     struct allocator_snapshot snapshot;
-    const enum base_status status = allocator_snapshot(request->session->allocator, &snapshot);
-    if (status != BASE_OK) return print_status(request, status);
+    const enum base_status status =
+        request->word_count > 1 ? golden__pool_snapshot(request, &snapshot)
+                                : allocator_snapshot(request->session->allocator, &snapshot);
+    if (status != BASE_OK) return golden__print_status(request, status);
     fprintf(request->outcome, "%zu", snapshot.segment_count);
     golden__print_layout(request->session, &snapshot, request->details);
     allocator_snapshot_deinit(&snapshot);
@@ -491,7 +366,7 @@ static enum base_status perform_layout(struct golden_request *request) {
 static enum base_status perform_trace(struct golden_request *request) {
     const bool is_clear = request->word_count > 1;
     if (is_clear && strcmp(request->words[1], "clear") != 0)
-        return malformed(request, "only \"trace\" and \"trace clear\" are defined");
+        return golden__malformed(request, "only \"trace\" and \"trace clear\" are defined");
     fprintf(request->outcome, "%zu", request->session->trace_count);
     if (!is_clear) golden__print_trace(request->session, request->details);
     request->session->trace_count = 0;
@@ -499,24 +374,24 @@ static enum base_status perform_trace(struct golden_request *request) {
 }
 
 static enum base_status perform_reset_peak(struct golden_request *request) {
-    return print_status(request, allocator_reset_peak_stats(request->session->allocator, 0));
+    return golden__print_status(request, allocator_reset_peak_stats(request->session->allocator, 0));
 }
 
 static enum base_status perform_reset_accumulated(struct golden_request *request) {
-    return print_status(request, allocator_reset_accumulated_stats(request->session->allocator, 0));
+    return golden__print_status(request, allocator_reset_accumulated_stats(request->session->allocator, 0));
 }
 
 static enum base_status perform_base(struct golden_request *request) {
     struct golden_held *held;
-    enum base_status status = word_id(request, 1, &held);
+    enum base_status status = golden__word_id(request, 1, &held);
     if (status != BASE_OK) return status;
-    if (!held->held || held->pointer == NULL) return malformed(request, "this id holds nothing");
+    if (!held->held || held->pointer == NULL) return golden__malformed(request, "this id holds nothing");
     void *base;
     size_t size;
     status = allocator_base_allocation(request->session->allocator, held->pointer, &base, &size);
     if (status != BASE_OK) {
-        record_address(request->session, status, (uintptr_t)held->pointer);
-        return print_status(request, status);
+        golden__record_address(request->session, status, (uintptr_t)held->pointer);
+        return golden__print_status(request, status);
     }
     golden__print_address(request->session, base, request->outcome);
     fprintf(request->outcome, " %zu", size);
@@ -526,7 +401,7 @@ static enum base_status perform_base(struct golden_request *request) {
 static enum base_status perform_largest(struct golden_request *request) {
     size_t size;
     const enum base_status status = allocator_largest_block(request->session->allocator, 0, &size);
-    if (status != BASE_OK) return print_status(request, status);
+    if (status != BASE_OK) return golden__print_status(request, status);
     fprintf(request->outcome, "%zu", size);
     return BASE_OK;
 }
@@ -548,9 +423,9 @@ static enum base_status perform_va(struct golden_request *request) {
 static enum base_status perform_class(struct golden_request *request) {
     struct golden_session *session = request->session;
     uint64_t stream;
-    const enum base_status status = word_stream(request, 1, &stream);
+    const enum base_status status = golden__word_stream(request, 1, &stream);
     if (status != BASE_OK) return status;
-    return print_status(request, session->subject->set_stream_class(
+    return golden__print_status(request, session->subject->set_stream_class(
                                      session->allocator, session->streams[stream],
                                      request->word_count > 2 ? request->words[2] : ""));
 }
@@ -559,8 +434,8 @@ static enum base_status perform_class_default(struct golden_request *request) {
     struct golden_session *session = request->session;
     char *end;
     const double fraction = strtod(request->words[2], &end);
-    if (*end != '\0') return malformed(request, "the fraction must be a number");
-    return print_status(request, session->subject->set_class_default(session->allocator,
+    if (*end != '\0') return golden__malformed(request, "the fraction must be a number");
+    return golden__print_status(request, session->subject->set_class_default(session->allocator,
                                                                      request->words[1], fraction));
 }
 
@@ -578,7 +453,7 @@ static enum base_status perform_segment_sizes(struct golden_request *request) {
     size_t count;
     const enum base_status status =
         session->subject->expandable_segments(session->allocator, &segments, &count);
-    if (status != BASE_OK) return print_status(request, status);
+    if (status != BASE_OK) return golden__print_status(request, status);
     if (count > 0) qsort(segments, count, sizeof *segments, compare_mapped);
     request->is_list = true;
     for (size_t index = 0; index < count; index++)
@@ -626,7 +501,7 @@ static const struct operation {
     {"scatter", perform_scatter, 1, 1, "scatter"},
     {"alloc_at", perform_alloc_at, 6, 6, "alloc_at ID BYTES STREAM SEGMENT|@ID OFFSET"},
     {"on_miss", perform_on_miss, 1, GOLDEN_WORD_COUNT_MAX, "on_miss ID..."},
-    {"pool", NULL, 1, ANY_WORDS, "private pools"},
+    {"pool", golden__perform_pool, 3, 6, "pool ACTION P ..."},
     {"segment_sizes", perform_segment_sizes, 1, 1, "segment_sizes"},
     {"va", perform_va, 1, 1, "va"},
     {"class", perform_class, 2, 3, "class STREAM [NAME]"},
@@ -643,7 +518,7 @@ static const struct operation *operation_find(const char *name) {
 enum base_status golden__operation_run(struct golden_request *request) {
     const struct operation *operation =
         request->word_count == 0 ? NULL : operation_find(request->words[0]);
-    if (operation == NULL) return malformed(request, "no operation has this name");
+    if (operation == NULL) return golden__malformed(request, "no operation has this name");
     if (operation->perform == NULL)
         return base_status_set(BASE_UNSUPPORTED, "needs %s", operation->usage);
     const bool is_too_long =

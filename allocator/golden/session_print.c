@@ -96,7 +96,20 @@ static void print_stat(const struct allocator_stat *stat, FILE *output) {
             stat->allocated, stat->freed);
 }
 
-void golden__print_statistics(const struct allocator_stats *stats, FILE *output) {
+static void print_pool(const struct allocator_pool_id *pool, FILE *output) {
+    fprintf(output, "%" PRIu64 ".%" PRIu64, pool->capture, pool->user);
+}
+
+static void print_pool_stats(const struct cca_pool_stats *pool, FILE *output) {
+    fputs("p ", output);
+    print_pool(&pool->id, output);
+    for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; kind++)
+        print_stat(&pool->reserved_bytes[kind], output);
+    fputc('\n', output);
+}
+
+void golden__print_statistics(const struct allocator_stats *stats,
+                              const struct cca_pool_stats *pools, size_t pool_count, FILE *output) {
 #define PRINT_FAMILY(name)                                                                         \
     fputs("s " #name, output);                                                                     \
     for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; kind++)                                   \
@@ -104,6 +117,8 @@ void golden__print_statistics(const struct allocator_stats *stats, FILE *output)
     fputc('\n', output);
     ALLOCATOR_STAT_LIST(PRINT_FAMILY)
 #undef PRINT_FAMILY
+    for (size_t index = 0; index < pool_count; index++)
+        print_pool_stats(&pools[index], output);
     fputs("o oversize_allocations", output);
     print_stat(&stats->oversize_allocations, output);
     fputs("\no oversize_segments", output);
@@ -120,10 +135,6 @@ int golden__stream_number(const struct golden_session *session, cudaStream_t str
     for (int number = 0; number < GOLDEN_STREAM_COUNT; number++)
         if (session->streams[number] == stream) return number;
     return -1;
-}
-
-static void print_pool(const struct allocator_pool_id *pool, FILE *output) {
-    fprintf(output, "%" PRIu64 ".%" PRIu64, pool->capture, pool->user);
 }
 
 static void print_block(const struct golden_session *session,

@@ -8,6 +8,7 @@
 #define TIDEMARK_ALLOCATOR_GOLDEN_SUBJECT_H
 
 #include "allocator/cca.h"
+#include "allocator/pools.h"
 #include "allocator/settings.h"
 
 // Streams of the logs: 0 is the default stream.
@@ -49,8 +50,30 @@ struct golden_settings {
     char last[GOLDEN_CONFIG_LENGTH_MAX + 1];
 };
 
+// Private pools: the calls of allocator/pools.h on the one device.
+struct golden_pools {
+    // RAW: with an allocator of its own, which calls cudaMalloc and cudaFree.
+    enum base_status (*create)(struct allocator *allocator, struct allocator_pool_id id, bool raw);
+    enum base_status (*begin)(struct allocator *allocator, struct allocator_pool_id id,
+                              const struct cca_pool_filter *filter);
+    enum base_status (*end)(struct allocator *allocator, struct allocator_pool_id id);
+    enum base_status (*release)(struct allocator *allocator, struct allocator_pool_id id);
+    enum base_status (*empty)(struct allocator *allocator, struct allocator_pool_id id);
+    enum base_status (*destroy)(struct allocator *allocator, struct allocator_pool_id id);
+    enum base_status (*count)(struct allocator *allocator, struct allocator_pool_id id,
+                              int64_t *count);
+    enum base_status (*set_use_on_oom)(struct allocator *allocator, struct allocator_pool_id id,
+                                       bool on);
+    enum base_status (*set_no_split)(struct allocator *allocator, struct allocator_pool_id id);
+    enum base_status (*stats)(struct allocator *allocator, struct cca_pool_stats **pools,
+                              size_t *count);
+    enum base_status (*snapshot)(struct allocator *allocator, struct allocator_pool_id id,
+                                 struct allocator_snapshot *snapshot);
+};
+
 struct golden_subject {
     const char *name;
+    const struct golden_pools *pools; // NULL: it has none
 
     // A fresh device and an allocator on it. The statuses of cca_allocator_create.
     enum base_status (*open)(const struct golden_options *options, struct allocator **allocator);

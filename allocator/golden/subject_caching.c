@@ -209,6 +209,74 @@ static enum base_status caching_expandable_segments(struct allocator *allocator,
     return cca_expandable_segments(allocator, 0, segments, count);
 }
 
+//--------------------------------------------------------------------------------------------------
+// Private pools.
+
+static void *raw_allocate(void *context, size_t size, int device, cudaStream_t stream) {
+    (void)context;
+    (void)device;
+    (void)stream;
+    void *memory = NULL;
+    return cudaMalloc(&memory, size) == cudaSuccess ? memory : NULL;
+}
+static void raw_free(void *context, void *memory, size_t size, int device, cudaStream_t stream) {
+    (void)context;
+    (void)size;
+    (void)device;
+    (void)stream;
+    BASE_CHECK_EQ(cudaFree(memory), cudaSuccess);
+}
+
+static enum base_status pool_create(struct allocator *allocator, struct allocator_pool_id id,
+                                    bool raw) {
+    static const struct cca_raw_allocator own = {.allocate = raw_allocate, .free = raw_free};
+    return cca_pool_create(allocator, 0, id, raw ? &own : NULL);
+}
+static enum base_status pool_begin(struct allocator *allocator, struct allocator_pool_id id,
+                                   const struct cca_pool_filter *filter) {
+    return cca_pool_begin(allocator, 0, id, filter);
+}
+static enum base_status pool_end(struct allocator *allocator, struct allocator_pool_id id) {
+    return cca_pool_end(allocator, 0, id);
+}
+static enum base_status pool_release(struct allocator *allocator, struct allocator_pool_id id) {
+    return cca_pool_release(allocator, 0, id);
+}
+static enum base_status pool_empty(struct allocator *allocator, struct allocator_pool_id id) {
+    return cca_pool_empty_cache(allocator, 0, id);
+}
+static enum base_status pool_destroy(struct allocator *allocator, struct allocator_pool_id id) {
+    return cca_pool_destroy(allocator, 0, id);
+}
+static enum base_status pool_count(struct allocator *allocator, struct allocator_pool_id id,
+                                   int64_t *count) {
+    return cca_pool_count(allocator, 0, id, count);
+}
+static enum base_status pool_set_use_on_oom(struct allocator *allocator,
+                                            struct allocator_pool_id id, bool on) {
+    return cca_pool_set_use_on_oom(allocator, 0, id, on);
+}
+static enum base_status pool_set_no_split(struct allocator *allocator,
+                                          struct allocator_pool_id id) {
+    return cca_pool_set_no_split(allocator, 0, id);
+}
+static enum base_status pool_stats(struct allocator *allocator, struct cca_pool_stats **pools,
+                                   size_t *count) {
+    return cca_pool_stats(allocator, 0, pools, count);
+}
+
+static const struct golden_pools caching_pools = {.create = pool_create,
+                                                  .begin = pool_begin,
+                                                  .end = pool_end,
+                                                  .release = pool_release,
+                                                  .empty = pool_empty,
+                                                  .destroy = pool_destroy,
+                                                  .count = pool_count,
+                                                  .set_use_on_oom = pool_set_use_on_oom,
+                                                  .set_no_split = pool_set_no_split,
+                                                  .stats = pool_stats,
+                                                  .snapshot = cca_pool_snapshot};
+
 static void caching_counts(struct allocator *allocator, struct golden_counts *counts) {
     (void)allocator;
     const uint64_t failed = sim_call_failed_count(SIM_CALL_MALLOC);
@@ -237,6 +305,7 @@ static void caching_counts(struct allocator *allocator, struct golden_counts *co
 
 const struct golden_subject golden_subject_caching = {
     .name = "caching",
+    .pools = &caching_pools,
     .open = caching_open,
     .close = allocator_destroy,
     .set_config = cca_set_config,
