@@ -81,8 +81,8 @@ static inline struct cca__pool *pool_for(struct cca__stream *stream, size_t roun
 static APART enum base_status malloc_waiting(struct cca *cca, struct cca__stream *stream,
                                              size_t size, void **pointer);
 
-// A request that a scope routes to a private pool. Its pool may be gone when its turn comes: then it
-// asks anew where it belongs.
+// A request that a scope routes to a private pool. Its pool may be gone when its turn comes: then
+// it asks anew where it belongs.
 static APART enum base_status malloc_routed_locked(struct cca *cca, struct cca__stream *stream,
                                                    struct cca__private_pool *pool, size_t size,
                                                    void **pointer) {

@@ -296,8 +296,7 @@ static void check_device(struct cca *cca, struct cca__device *device, struct sla
     for (size_t index = 0; index < device->stream_count; ++index) {
         struct cca__stream *const stream = device->by_handle[index];
         uint32_t blocks = 0;
-        if (index > 0)
-            check_order(device->by_handle[index - 1], stream);
+        if (index > 0) check_order(device->by_handle[index - 1], stream);
         for (int kind = 0; kind < 2; ++kind) {
             struct tally tally = {.slabs = slabs};
             check_pool(cca, &stream->pools[kind], &tally);

@@ -157,7 +157,7 @@ struct cca__device {
     bool has_expandable;                 // there are expandable segments, or were
     bool cannot_expand;                  // the driver has no virtual memory
     struct cca__device_history *history; // NULL: it is off
-    struct cca__pool_registry pools; // read under one stream's lock as well, or the growth lock
+    struct cca__pool_registry pools;     // read under one stream's lock as well, or the growth lock
 
     struct cca__lock growth_lock; // guards, to the next mark:
     // What counts against the fraction, a segment that is being taken included

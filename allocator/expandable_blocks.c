@@ -108,10 +108,9 @@ enum base_status cca__expandable_hand_out_locked(struct cca *cca, struct cca__po
     struct cca__stream *const stream = pool->stream;
     // While the setting is off, only a request at an address comes here, and PyTorch splits by the
     // setting, not by the block.
-    const bool splits =
-        !pool->no_split &&
-        cca__should_split(pool->is_small || cca__pool_expands(cca, pool), block->size, rounded,
-                          cca->config.sizes.max_split_size);
+    const bool splits = !pool->no_split &&
+                        cca__should_split(pool->is_small || cca__pool_expands(cca, pool),
+                                          block->size, rounded, cca->config.sizes.max_split_size);
     uint32_t tail = 0;
     if (splits) {
         const enum base_status status =

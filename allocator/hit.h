@@ -165,10 +165,9 @@ cca__hit_hand_out(struct cca *cca, struct cca__pool *pool, uint32_t number, size
                   size_t requested, bool in_index, bool splits_finely, bool plain, int64_t *slack) {
     struct cca__block *const block = cca__block_at(cca, number);
     struct cca__stream *const stream = pool->stream;
-    const bool splits =
-        (plain || !pool->no_split) &&
-        cca__should_split(splits_finely | pool->is_small, block->size, rounded,
-                          plain ? CCA_UNLIMITED : cca->config.sizes.max_split_size);
+    const bool splits = (plain || !pool->no_split) &&
+                        cca__should_split(splits_finely | pool->is_small, block->size, rounded,
+                                          plain ? CCA_UNLIMITED : cca->config.sizes.max_split_size);
     uint32_t tail = 0;
     if (splits) {
         const enum base_status status =

@@ -136,16 +136,15 @@ static enum base_status serve_from_private(const struct request *request,
 }
 
 // A request of no private pool may have free blocks of those that allow it. PyTorch opens a scope
-// of each for the search and so fails if one is open already, with a use too many that keeps the
-// pool for ever; x_torch_faults does the same.
-static enum base_status serve_from_private_pools(const struct request *request,
-                                                 struct gain *gain) {
+// of each for the search and so fails if one is open already. Its failure leaves a use too many,
+// which keeps the pool for ever: only with x_torch_faults.
+static enum base_status serve_from_private_pools(const struct request *request, struct gain *gain) {
     struct cca__device *const device = request->pool->device;
     if (request->pool->stream->private_pool != NULL) return BASE_OK;
     for (struct cca__private_pool *pool = device->pools.first; pool != NULL; pool = pool->next) {
         if (!pool->exists || !pool->use_on_oom || pool->count == 0) continue;
-        if (device->owner->config.own.torch_faults && cca__pools_has_scope(&device->pools, pool)) {
-            ++pool->count;
+        if (cca__pools_has_scope(&device->pools, pool)) {
+            if (device->owner->config.own.torch_faults) ++pool->count;
             return cca__pools_already_open(pool->id);
         }
         const enum base_status status = serve_from_private(request, pool, gain);

@@ -1,5 +1,5 @@
-// The program's calls about private pools: each is a few lines on the registry, under the locks that
-// it needs. See pools.h.
+// The program's calls about private pools: each is a few lines on the registry, under the locks
+// that it needs. See pools.h.
 #include "allocator/pools.h"
 
 #include "allocator/device.h"

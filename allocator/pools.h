@@ -56,10 +56,10 @@ struct cca_pool_filter {
     void *context;
 };
 
-// Opens a scope: from here on requests of the device that FILTER (NULL: every one) accepts go to the
-// pool; of several scopes the newest that accepts wins. Makes the pool, or adds 1 to its count, as
-// cca_pool_create. Two scopes of one pool: BASE_INVALID_VALUE, and the count has grown all the same,
-// as in PyTorch.
+// Opens a scope: from here on requests of the device that FILTER (NULL: every one) accepts go to
+// the pool; of several scopes the newest that accepts wins. Makes the pool, or adds 1 to its count,
+// as cca_pool_create. Two scopes of one pool: BASE_INVALID_VALUE, and the count has grown all the
+// same, as in PyTorch.
 enum base_status cca_pool_begin(struct allocator *allocator, int device,
                                 struct allocator_pool_id id,
                                 const struct cca_pool_filter *filter) BASE_MUST_USE;
@@ -85,8 +85,8 @@ enum base_status cca_pool_empty_cache(struct allocator *allocator, int device,
 enum base_status cca_pool_destroy(struct allocator *allocator, int device,
                                   struct allocator_pool_id id) BASE_MUST_USE;
 
-// PyTorch's reserved_bytes_by_private_pools: every id that ever had memory, by id. Sets *pools to an
-// array that the caller frees.
+// PyTorch's reserved_bytes_by_private_pools: every id that ever had memory, by id. Sets *pools to
+// an array that the caller frees.
 struct cca_pool_stats {
     struct allocator_pool_id id;
     struct allocator_stat reserved_bytes[ALLOCATOR_STAT_KIND_COUNT];

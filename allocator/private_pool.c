@@ -53,8 +53,7 @@ static void insert_by_place(struct cca__pool_registry *registry, struct cca__pri
 }
 
 enum base_status cca__pools_remember(struct cca__pool_registry *registry,
-                                     struct allocator_pool_id id,
-                                     struct cca__private_pool **pool) {
+                                     struct allocator_pool_id id, struct cca__private_pool **pool) {
     *pool = cca__pools_find(registry, id);
     if (*pool != NULL) return BASE_OK;
     struct cca__private_pool *const made = calloc(1, sizeof *made);
@@ -66,8 +65,7 @@ enum base_status cca__pools_remember(struct cca__pool_registry *registry,
     return BASE_OK;
 }
 
-enum base_status cca__pools_create(struct cca__pool_registry *registry,
-                                   struct allocator_pool_id id,
+enum base_status cca__pools_create(struct cca__pool_registry *registry, struct allocator_pool_id id,
                                    const struct cca_raw_allocator *raw,
                                    struct cca__private_pool **pool) {
     const enum base_status status = cca__pools_remember(registry, id, pool);
@@ -129,8 +127,7 @@ enum base_status cca__pools_already_open(struct allocator_pool_id id) {
         id.capture, id.user);
 }
 
-enum base_status cca__pools_begin(struct cca__pool_registry *registry,
-                                  struct allocator_pool_id id,
+enum base_status cca__pools_begin(struct cca__pool_registry *registry, struct allocator_pool_id id,
                                   const struct cca_pool_filter *filter) {
     struct cca__pool_scope *const scope = calloc(1, sizeof *scope);
     if (scope == NULL)
@@ -149,8 +146,7 @@ enum base_status cca__pools_begin(struct cca__pool_registry *registry,
 }
 
 enum base_status cca__pools_end(struct cca__pool_registry *registry, struct allocator_pool_id id) {
-    for (struct cca__pool_scope **link = &registry->newest; *link != NULL;
-         link = &(*link)->older) {
+    for (struct cca__pool_scope **link = &registry->newest; *link != NULL; link = &(*link)->older) {
         struct cca__pool_scope *const scope = *link;
         if (!cca__pool_id_equal(scope->pool->id, id)) continue;
         *link = scope->older;
@@ -197,8 +193,7 @@ enum base_status cca__private_pool_reserve(struct cca__private_pool *pool) {
 
 void cca__private_pool_add(struct cca__private_pool *pool, struct cca__stream *stream) {
     size_t place = pool->stream_count++;
-    for (; place > 0 &&
-           (uintptr_t)pool->streams[place - 1]->handle > (uintptr_t)stream->handle;
+    for (; place > 0 && (uintptr_t)pool->streams[place - 1]->handle > (uintptr_t)stream->handle;
          --place)
         pool->streams[place] = pool->streams[place - 1];
     pool->streams[place] = stream;

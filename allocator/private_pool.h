@@ -22,11 +22,11 @@ struct cca__private_pool {
     bool no_split;
     bool has_raw; // its segments come from RAW
     struct cca_raw_allocator raw;
-    int64_t count;   // of users; 0: freeable
-    uint32_t takers; // that wait for a segment without growth_lock
+    int64_t count;                // of users; 0: freeable
+    uint32_t takers;              // that wait for a segment without growth_lock
     struct cca__stream **streams; // by handle
     size_t stream_count, stream_capacity;
-    bool had_memory;                                       // has statistics
+    bool had_memory;                                           // has statistics
     struct allocator_stat reserved[ALLOCATOR_STAT_KIND_COUNT]; // guarded by growth_lock alone
 };
 
@@ -63,14 +63,12 @@ enum base_status cca__pools_remember(struct cca__pool_registry *registry,
                                      struct cca__private_pool **pool) BASE_MUST_USE;
 
 // See cca_pool_create, _release, _begin, _end.
-enum base_status cca__pools_create(struct cca__pool_registry *registry,
-                                   struct allocator_pool_id id,
+enum base_status cca__pools_create(struct cca__pool_registry *registry, struct allocator_pool_id id,
                                    const struct cca_raw_allocator *raw,
                                    struct cca__private_pool **pool) BASE_MUST_USE;
 enum base_status cca__pools_release(struct cca__pool_registry *registry,
                                     struct allocator_pool_id id) BASE_MUST_USE;
-enum base_status cca__pools_begin(struct cca__pool_registry *registry,
-                                  struct allocator_pool_id id,
+enum base_status cca__pools_begin(struct cca__pool_registry *registry, struct allocator_pool_id id,
                                   const struct cca_pool_filter *filter) BASE_MUST_USE;
 enum base_status cca__pools_end(struct cca__pool_registry *registry,
                                 struct allocator_pool_id id) BASE_MUST_USE;

@@ -67,6 +67,15 @@
         "rule-no-caching-false", "rule-throw", "rule-throw-ppmf", "throw-tight",                   \
         "throw-ppmf60-tight", "exp-throw-multi", "exp-throw-tight"
 
+// Private and user pools.
+#define GOLDEN_POOL_LOG_COUNT  16
+#define GOLDEN_POOL_LINE_COUNT 9626
+#define GOLDEN_POOL_LOGS                                                                           \
+    "pools-0", "pools-1", "pools-2", "pools-3", "rule-oom-private", "rule-pool-basic",             \
+        "rule-pool-errors", "rule-pool-expandable", "rule-pool-nested", "rule-pool-no-split",      \
+        "rule-pool-no-split-expandable", "rule-pool-pending", "rule-pool-raw-allocator",           \
+        "rule-pool-use-on-oom", "rule-pool-use-on-oom-expandable", "rule-pool-use-on-oom-order"
+
 // Faults of PyTorch, which x_torch_faults:True copies.
 #define GOLDEN_FAULT_LOG_COUNT  2
 #define GOLDEN_FAULT_LINE_COUNT 71

@@ -146,7 +146,8 @@ static enum base_status perform_free(struct golden_request *request) {
         return BASE_OK;
     }
     held->held = false;
-    return golden__print_status(request, allocator_free(request->session->allocator, held->pointer));
+    return golden__print_status(request,
+                                allocator_free(request->session->allocator, held->pointer));
 }
 
 static enum base_status perform_record(struct golden_request *request) {
@@ -161,7 +162,7 @@ static enum base_status perform_record(struct golden_request *request) {
         return BASE_OK;
     }
     return golden__print_status(request, allocator_record_stream(session->allocator, held->pointer,
-                                                         session->streams[stream]));
+                                                                 session->streams[stream]));
 }
 
 static enum base_status perform_empty_cache(struct golden_request *request) {
@@ -193,7 +194,8 @@ static enum base_status perform_auto(struct golden_request *request) {
 
 static enum base_status perform_foreign(struct golden_request *request) {
     uint64_t bytes;
-    const enum base_status status = golden__word_number(request, 1, "number of bytes", UINT64_MAX, &bytes);
+    const enum base_status status =
+        golden__word_number(request, 1, "number of bytes", UINT64_MAX, &bytes);
     if (status != BASE_OK) return status;
     request->session->foreign_bytes = bytes;
     request->session->subject->set_foreign_bytes(request->session->allocator, bytes);
@@ -243,7 +245,8 @@ static enum base_status perform_fraction(struct golden_request *request) {
     char *end;
     const double fraction = strtod(request->words[1], &end);
     if (*end != '\0') return golden__malformed(request, "the fraction must be a number");
-    return golden__print_status(request, session->subject->set_fraction(session->allocator, fraction));
+    return golden__print_status(request,
+                                session->subject->set_fraction(session->allocator, fraction));
 }
 
 static enum base_status perform_get_fraction(struct golden_request *request) {
@@ -259,7 +262,8 @@ static enum base_status perform_get_fraction(struct golden_request *request) {
 static enum base_status unescape(const struct golden_request *request, const char *text,
                                  char output[GOLDEN_CONFIG_LENGTH_MAX + 1]) {
     static const char special[] = "\n\t\r\v\f\\", letters[] = "ntrvf\\";
-    if (strlen(text) > GOLDEN_CONFIG_LENGTH_MAX) return golden__malformed(request, "too long a text");
+    if (strlen(text) > GOLDEN_CONFIG_LENGTH_MAX)
+        return golden__malformed(request, "too long a text");
     for (; *text != '\0'; text++) {
         const char *letter = *text == '\\' && text[1] != '\0' ? strchr(letters, text[1]) : NULL;
         *output++ = letter != NULL ? special[letter - letters] : *text;
@@ -374,18 +378,21 @@ static enum base_status perform_trace(struct golden_request *request) {
 }
 
 static enum base_status perform_reset_peak(struct golden_request *request) {
-    return golden__print_status(request, allocator_reset_peak_stats(request->session->allocator, 0));
+    return golden__print_status(request,
+                                allocator_reset_peak_stats(request->session->allocator, 0));
 }
 
 static enum base_status perform_reset_accumulated(struct golden_request *request) {
-    return golden__print_status(request, allocator_reset_accumulated_stats(request->session->allocator, 0));
+    return golden__print_status(request,
+                                allocator_reset_accumulated_stats(request->session->allocator, 0));
 }
 
 static enum base_status perform_base(struct golden_request *request) {
     struct golden_held *held;
     enum base_status status = golden__word_id(request, 1, &held);
     if (status != BASE_OK) return status;
-    if (!held->held || held->pointer == NULL) return golden__malformed(request, "this id holds nothing");
+    if (!held->held || held->pointer == NULL)
+        return golden__malformed(request, "this id holds nothing");
     void *base;
     size_t size;
     status = allocator_base_allocation(request->session->allocator, held->pointer, &base, &size);
@@ -426,8 +433,8 @@ static enum base_status perform_class(struct golden_request *request) {
     const enum base_status status = golden__word_stream(request, 1, &stream);
     if (status != BASE_OK) return status;
     return golden__print_status(request, session->subject->set_stream_class(
-                                     session->allocator, session->streams[stream],
-                                     request->word_count > 2 ? request->words[2] : ""));
+                                             session->allocator, session->streams[stream],
+                                             request->word_count > 2 ? request->words[2] : ""));
 }
 
 static enum base_status perform_class_default(struct golden_request *request) {
@@ -435,8 +442,8 @@ static enum base_status perform_class_default(struct golden_request *request) {
     char *end;
     const double fraction = strtod(request->words[2], &end);
     if (*end != '\0') return golden__malformed(request, "the fraction must be a number");
-    return golden__print_status(request, session->subject->set_class_default(session->allocator,
-                                                                     request->words[1], fraction));
+    return golden__print_status(request, session->subject->set_class_default(
+                                             session->allocator, request->words[1], fraction));
 }
 
 // By stream; of one stream the small pool first.

@@ -1,4 +1,5 @@
-// What the operations share: reading their words, and printing what a call of the allocator came to.
+// What the operations share: reading their words, and printing what a call of the allocator came
+// to.
 #include "allocator/golden/log.h"
 #include "allocator/golden/session_internal.h"
 #include "base/check.h"
@@ -14,7 +15,7 @@ enum base_status golden__malformed(const struct golden_request *request, const c
 }
 
 enum base_status golden__word_number(const struct golden_request *request, size_t word,
-                                    const char *what, uint64_t limit, uint64_t *number) {
+                                     const char *what, uint64_t limit, uint64_t *number) {
     uint64_t value;
     if (!golden_parse_number(request->words[word], &value))
         return base_status_set(BASE_FORMAT,
@@ -29,12 +30,12 @@ enum base_status golden__word_number(const struct golden_request *request, size_
 }
 
 enum base_status golden__word_stream(const struct golden_request *request, size_t word,
-                                    uint64_t *stream) {
+                                     uint64_t *stream) {
     return golden__word_number(request, word, "stream", GOLDEN_STREAM_COUNT - 1, stream);
 }
 
 enum base_status golden__word_id(const struct golden_request *request, size_t word,
-                                struct golden_held **held) {
+                                 struct golden_held **held) {
     struct golden_session *session = request->session;
     uint64_t id;
     const enum base_status status = golden__word_number(request, word, "id", GOLDEN_ID_MAX, &id);
@@ -101,7 +102,7 @@ static const char *assertion_of(const char *sentence) {
 
 // Prints "ok" or the error. What is not built yet is no outcome.
 enum base_status golden__print_status(const struct golden_request *request,
-                                     enum base_status status) {
+                                      enum base_status status) {
     if (status == BASE_OK) {
         fputs("ok", request->outcome);
         return BASE_OK;
@@ -128,7 +129,7 @@ enum base_status golden__print_status(const struct golden_request *request,
 
 // Puts where an address lay in the recordings into a sentence that says where it lies now.
 void golden__record_address(const struct golden_session *session, enum base_status status,
-                           uint64_t address) {
+                            uint64_t address) {
     const struct golden_segment *const segment = golden__segment_find(session, address);
     char before[BASE_STATUS_MESSAGE_SIZE], hexadecimal[32];
     snprintf(before, sizeof before, "%s", base_status_message());
