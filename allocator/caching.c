@@ -195,7 +195,12 @@ static inline enum base_status malloc_taken(struct cca *cca, struct cca__stream 
 static enum base_status serve_cached(struct cca *cca, struct cca__stream *stream, size_t size,
                                      void **served) {
     bool over_limit = false;
+    *served = NULL;
     cca__lock_take(&stream->lock);
+    if (__builtin_expect(stream->device->pools.newest != NULL, 0)) { // it may belong to a pool
+        cca__lock_release(&stream->lock);
+        return BASE_OK;
+    }
     const size_t rounded = cca__round_size(&cca->config.sizes, size);
     struct cca__pool *const pool = pool_for(stream, rounded);
     const enum base_status status =

@@ -58,9 +58,10 @@ struct cca__pool {
     uint32_t kind_of_free_blocks; // what a block carries: the number, free, no flags
     uint16_t number;              // twice the stream's number, plus 1 for the large one
     bool is_small;
-    // Of a private pool; written under the locks of all streams.
-    bool no_split; // free blocks are handed out whole
-    bool has_raw;  // segments come from an allocator of its own
+    // Of a private pool; written under the locks of all streams. One byte, so that the size of a
+    // pool stays a multiple that is found in one step.
+    bool no_split : 1; // free blocks are handed out whole
+    bool has_raw : 1;  // segments come from an allocator of its own
 };
 
 // Memory that one device call gave, or an expandable segment with all its addresses. Guarded by the

@@ -1,5 +1,6 @@
 // The scenarios of the failure walk: what programs do, short, and each way at least once.
 #include "allocator/failure_walk.h"
+#include "allocator/pools.h"
 
 #include <stdlib.h>
 
@@ -331,6 +332,41 @@ static void record(struct failure_walk *walk) {
         allocator_snapshot_deinit(&snapshot);
 }
 
+// A pool that is released by all who created it, in a device that gets full.
+static void use_pools(struct failure_walk *walk) {
+    static const struct allocator_pool_id id = {.user = 1};
+    struct allocator *const allocator = walk->allocator;
+    struct allocator_snapshot snapshot = {0};
+    struct cca_pool_stats *pools = NULL;
+    size_t count;
+    int users = FAILURE_STEP(walk, cca_pool_create(allocator, 0, id, NULL)) == BASE_OK;
+    const bool is_open = FAILURE_STEP(walk, cca_pool_begin(allocator, 0, id, NULL)) == BASE_OK;
+    users += is_open;
+    failure_take(walk, 0, 1000, 0);
+    failure_take(walk, 1, 20 * mib, 1);
+    failure_take(walk, 2, 20 * mib, 0);
+    failure_mark(walk, 0, 2);
+    sim_stream_hold(walk->streams[2], true);
+    failure_give(walk, 0);
+    if (is_open) BASE_CHECK_EQ(cca_pool_end(allocator, 0, id), BASE_OK);
+    (void)FAILURE_STEP(walk, cca_pool_set_use_on_oom(allocator, 0, id, true));
+    failure_give(walk, 2);
+    failure_take(walk, 3, 30 * mib, 0);
+    failure_take(walk, 4, 20 * mib, 0); // the pool's, if the device is full
+    if (FAILURE_STEP(walk, cca_pool_stats(allocator, 0, &pools, &count)) == BASE_OK) free(pools);
+    if (FAILURE_STEP(walk, cca_pool_snapshot(allocator, id, &snapshot)) == BASE_OK)
+        allocator_snapshot_deinit(&snapshot);
+    failure_give(walk, 4);
+    failure_give(walk, 1);
+    while (users-- > 0)
+        BASE_CHECK_EQ(cca_pool_release(allocator, 0, id), BASE_OK);
+    (void)FAILURE_STEP(walk, cca_pool_empty_cache(allocator, 0, id)); // waits for one
+    failure_take(walk, 5, 20 * mib, 0);
+    failure_empty_cache(walk);
+    failure_give(walk, 5);
+    failure_give(walk, 3);
+}
+
 const struct failure_scenario failure_scenarios[] = {
     {"grow", "", grow_and_split, 1024, 0, 1},
     {"grow-rounded", "roundup_power2_divisions:4", grow_and_split, 1024, 0, 1},
@@ -353,6 +389,8 @@ const struct failure_scenario failure_scenarios[] = {
     {"expand-oversize", "expandable_segments:True,max_split_size_mb:20", expand_until_full, 128, 0,
      1},
     {"peer", "expandable_segments:True", share_with_a_peer, 256, 0, 2},
+    {"pools", "", use_pools, 80, 0, 1},
+    {"pools-expandable", "expandable_segments:True", use_pools, 80, 0, 1},
     {"settings", "", change_settings, 256, 0.75, 1},
     {"devices", "", use_two_devices, 256, 0, 2},
     {"devices-expandable", "expandable_segments:True", use_two_devices, 256, 0, 2},

@@ -1,5 +1,6 @@
 // A child of fork is refused, whatever other threads were about; the parent goes on as if nothing
 // had happened.
+#include "allocator/pools.h"
 #include "allocator/settings.h"
 #include "allocator/testing_state.h"
 
@@ -76,6 +77,20 @@ static void be_a_child(struct allocator *allocator, void *block) {
     is_refused(cca_expandable_segments(allocator, 0, &segments, &size));
     is_refused(cca_pending_frees(allocator, 0, &pending));
     is_refused(cca_record_history(allocator, &(struct cca_history_options){0}));
+    const struct allocator_pool_id id = {.user = 1};
+    struct cca_pool_stats *pools;
+    int64_t users;
+    is_refused(cca_pool_create(allocator, 0, id, NULL));
+    is_refused(cca_pool_begin(allocator, 0, id, NULL));
+    is_refused(cca_pool_end(allocator, 0, id));
+    is_refused(cca_pool_release(allocator, 0, id));
+    is_refused(cca_pool_count(allocator, 0, id, &users));
+    is_refused(cca_pool_set_use_on_oom(allocator, 0, id, true));
+    is_refused(cca_pool_set_no_split(allocator, 0, id));
+    is_refused(cca_pool_empty_cache(allocator, 0, id));
+    is_refused(cca_pool_destroy(allocator, 0, id));
+    is_refused(cca_pool_stats(allocator, 0, &pools, &size));
+    is_refused(cca_pool_snapshot(allocator, id, &snapshot));
     cca_check(allocator);
     allocator_destroy(allocator);
     is_refused(allocator_free(allocator, block)); // nothing went

@@ -13,6 +13,7 @@ SECTIONS = [
     "Statistics",
     "Allocation",
     "Free, record_stream, events",
+    "Private pools",
     "Expandable segments",
     "Settings",
     "History and snapshot",

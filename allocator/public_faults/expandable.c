@@ -215,7 +215,7 @@ const struct public_fault_case public_faults_expandable[PUBLIC_FAULTS_EXPANDABLE
      .elsewhere = "a matter of those libraries: without the setting memory is cudaMalloc's"},
     {.names = "pt#147851",
      .pattern = "no effect with an allocator of the program's own in a pool",
-     .elsewhere = "user pools are not built"},
+     .elsewhere = "segments of such a pool are never expandable (allocator/pools.h), as in 2.15"},
     {.names = "pt#196209",
      .pattern = "compute-sanitizer's false alarm across mapped pages",
      .elsewhere = "a tool's fault, where there is a GPU"},
