@@ -486,6 +486,44 @@ static void threads_have_pools_of_their_own(const char *config) {
     allocator_destroy(allocator);
 }
 
+// Requests that find another thread polling are served from what is cached: from their own pool's,
+// too. The streams have as many free blocks outside of it.
+static _Atomic int astray;
+static void note_astray(void *context, const struct allocator_event *event) {
+    (void)context;
+    if (event->action == ALLOCATOR_ALLOC && event->pool.user == 0) ++astray;
+}
+
+static void use_one_pool(void *argument) {
+    const struct thread_plan *const plan = argument;
+    for (int request = 0; request < 3000; ++request)
+        testing_free(plan->allocator, testing_malloc(plan->allocator, 1000, plan->stream));
+}
+
+static void requests_keep_to_their_pool_while_others_poll(void) {
+    struct allocator *const allocator = testing_create("", BASE_GIB);
+    struct base_thread threads[THREADS];
+    struct thread_plan plans[THREADS];
+    cudaStream_t held = testing_stream();
+    sim_stream_hold(held, true);
+    void *const waiting = testing_malloc(allocator, 1000, NULL);
+    ok(allocator_record_stream(allocator, waiting, held));
+    testing_free(allocator, waiting); // from here on every request polls
+    for (int number = 0; number < THREADS; ++number) {
+        plans[number] = (struct thread_plan){.allocator = allocator, .stream = testing_stream()};
+        testing_free(allocator, testing_malloc(allocator, 1000, plans[number].stream));
+    }
+    ok(cca_pool_begin(allocator, 0, user(1), NULL));
+    ok(allocator_set_observer(allocator, &(struct allocator_observer){.event = note_astray}));
+    for (int number = 0; number < THREADS; ++number)
+        base_thread_start(&threads[number], use_one_pool, &plans[number]);
+    for (int number = 0; number < THREADS; ++number)
+        base_thread_join(&threads[number]);
+    BASE_CHECK_EQ(astray, 0);
+    cca_check(allocator);
+    allocator_destroy(allocator);
+}
+
 int main(void) {
     pools_that_are_gone_leave_no_streams_behind();
     a_released_pool_lives_until_its_last_block_is_freed();
@@ -507,6 +545,7 @@ int main(void) {
         requests_go_where_the_scopes_say("max_split_size_mb:20,x_poll:own", seed);
         requests_go_where_the_scopes_say("x_reclaim_idle:True,x_retry_search:True", seed);
     }
+    requests_keep_to_their_pool_while_others_poll();
     threads_have_pools_of_their_own("");
     threads_have_pools_of_their_own("release_lock_on_cudamalloc:True");
     return 0;
