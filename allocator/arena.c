@@ -93,10 +93,15 @@ enum base_status cca__arena_take(struct cca__arena *arena, uint32_t *item) {
 }
 
 void cca__arena_give_back(struct cca__arena *arena, uint32_t item) {
+    cca__arena_give_back_all(arena, &item, 1);
+}
+
+void cca__arena_give_back_all(struct cca__arena *arena, const uint32_t *items, uint32_t count) {
     cca__lock_take(&arena->lock);
-    BASE_CHECK_GT(arena->live, 0);
-    arena->given_back[arena->given_back_count++] = item;
-    --arena->live;
+    BASE_CHECK_GE(arena->live, count);
+    for (uint32_t index = 0; index < count; ++index)
+        arena->given_back[arena->given_back_count++] = items[index];
+    arena->live -= count;
     cca__lock_release(&arena->lock);
 }
 
@@ -107,7 +112,9 @@ void cca__arena_trim_with(struct cca__arena *arena, void (*also)(void *), void *
     if (arena->live == 0 && arena->used > 1) {
         // Advice only: if the kernel refuses, the memory stays and is used again.
         (void)madvise(arena->base, arena->committed_bytes, MADV_DONTNEED);
-        arena->given_back_count = 0;
+        free(arena->given_back);
+        arena->given_back = NULL;
+        arena->given_back_count = arena->given_back_capacity = 0;
         arena->used = 1;
         if (also != NULL) also(argument);
     }

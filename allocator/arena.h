@@ -35,6 +35,7 @@ void cca__arena_deinit(struct cca__arena *arena);
 // Sets *item; its bytes are zeros or what its last user left.
 enum base_status cca__arena_take(struct cca__arena *arena, uint32_t *item) BASE_MUST_USE;
 void cca__arena_give_back(struct cca__arena *arena, uint32_t item);
+void cca__arena_give_back_all(struct cca__arena *arena, const uint32_t *items, uint32_t count);
 // Gives the memory back if no item is taken.
 void cca__arena_trim(struct cca__arena *arena);
 // The same, and before an item is taken again, ALSO gives back what there is only beside items.

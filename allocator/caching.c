@@ -215,8 +215,8 @@ static enum base_status serve_cached(struct cca *cca, struct cca__stream *stream
 
 static APART enum base_status malloc_polling(struct cca *cca, struct cca__stream *stream,
                                              size_t size, void **pointer) {
-    bool polled;
-    enum base_status status = cca__poll_pending_if_idle(stream, &polled);
+    bool polled, is_locked;
+    enum base_status status = cca__poll_pending_if_idle(stream, &polled, &is_locked);
     if (status == BASE_OK && !polled) {
         // A hit does not wait for another thread that has a driver call to make; but nothing is
         // taken from the device before all that was freed has been asked for.
@@ -227,8 +227,10 @@ static APART enum base_status malloc_polling(struct cca *cca, struct cca__stream
         status = cca__poll_pending(stream);
     }
     if (status != BASE_OK) return status;
-    if (!cca__lock_take_at_once(&stream->lock)) return malloc_waiting(cca, stream, size, pointer);
-    return malloc_taken(cca, stream, size, pointer);
+    if (!is_locked) cca__lock_take(&stream->lock);
+    // Unless it is a mutex, the lock is one that was taken at once.
+    return cca__lock_is_mutex() ? malloc_locked(cca, stream, size, pointer)
+                                : malloc_taken(cca, stream, size, pointer);
 }
 
 // A request that names a device or a stream for the first time, or a stream that is not where it is
@@ -274,10 +276,7 @@ static APART enum base_status free_locked(struct cca *cca, uint32_t number, uint
         cca__lock_release(&stream->lock);
         return cca__pointer_invalid(cca, pointer);
     }
-    if (block->uses != 0) {
-        cca__lock_release(&stream->lock);
-        return cca__free_used(stream, pointer, number);
-    }
+    if (block->uses != 0) return cca__free_used_locked(stream, pointer, number);
     bool over_limit = false;
     if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(stream->device, -1);
     if (cca->watched) cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
@@ -294,7 +293,8 @@ static APART enum base_status free_searching(struct cca *cca, void *pointer) {
     return free_locked(cca, number, pool_number, pointer);
 }
 
-// A free of what is no plain block, or not the one that was found; the lock of STREAM is held.
+// What was found is not plain, or not the block at POINTER. The stream's lock is held, and released
+// here.
 static APART enum base_status free_unlike(struct cca *cca, struct cca__stream *stream,
                                           uint32_t number, uint32_t pool_number, void *pointer) {
     const struct cca__block *const block = cca__block_at(cca, number);
@@ -304,10 +304,11 @@ static APART enum base_status free_unlike(struct cca *cca, struct cca__stream *s
         cca__observe_block(cca, ALLOCATOR_FREE_COMPLETED, pool, block);
         return end_call(stream, cca__hit_free(cca, pool, number, true));
     }
-    const bool is_used = cca__block_pool(block) == pool_number &&
-                         cca__block_is_handed_out(block, pool, pointer) && block->uses != 0;
+    if (cca__block_pool(block) == pool_number && block->uses != 0 &&
+        cca__block_is_handed_out(block, pool, pointer))
+        return cca__free_used_locked(stream, pointer, number);
     cca__lock_release(&stream->lock);
-    return is_used ? cca__free_used(stream, pointer, number) : free_searching(cca, pointer);
+    return free_searching(cca, pointer);
 }
 
 // The rest of a free of a plain stream whose lock was taken at once.
@@ -380,30 +381,48 @@ static enum base_status lock_block_around(struct cca *cca, const void *pointer,
     return cca__pointer_invalid(cca, pointer);
 }
 
-static enum base_status caching_record_stream(struct allocator *allocator, void *pointer,
-                                              cudaStream_t handle) {
-    struct cca *const cca = cca__of(allocator);
+// The rest of record_stream where a block or a stream must be looked for, or there is nothing to
+// do.
+static APART enum base_status record_searching(struct cca *cca, void *pointer,
+                                               cudaStream_t handle) {
     if (pointer == NULL) return BASE_OK;
     struct cca__pool *pool;
     struct cca__block *block;
     enum base_status status = lock_block_around(cca, pointer, &pool, &block);
     if (status != BASE_OK) return status;
-    struct cca__stream *user = pool->stream;
-    if (user->handle == handle) {
-        cca__lock_release(&user->lock);
-        return BASE_OK;
-    }
-    struct cca__device *const device = user->device;
-    if (!cca__stream_known(device, handle, &user)) {
-        // It may be new, which takes locks that come before the block's.
-        const void *const base = (const void *)(uintptr_t)block->address;
-        cca__lock_release(&pool->stream->lock);
-        status = cca__stream_get(device, handle, &user);
-        if (status == BASE_OK) status = lock_block(cca, base, &pool, &block);
-        if (status != BASE_OK) return status;
-    }
-    status = cca__use_add_locked(cca, block, user);
+    const void *const base = (const void *)(uintptr_t)block->address;
+    struct cca__device *const device = pool->stream->device;
+    const bool is_own = pool->stream->handle == handle;
     cca__lock_release(&pool->stream->lock);
+    if (is_own) return BASE_OK;
+    // The using stream may be new, which takes locks that come before the block's.
+    struct cca__stream *user;
+    status = cca__stream_get(device, handle, &user);
+    if (status == BASE_OK) status = lock_block(cca, base, &pool, &block);
+    if (status != BASE_OK) return status;
+    status = cca__use_add_locked(cca, pool->stream, block, user);
+    cca__lock_release(&pool->stream->lock);
+    return status;
+}
+
+static enum base_status caching_record_stream(struct allocator *allocator, void *pointer,
+                                              cudaStream_t handle) {
+    struct cca *const cca = cca__of(allocator);
+    const uint32_t number = cca__page_table_find(&cca->page_table, (uint64_t)(uintptr_t)pointer);
+    struct cca__block *const block = cca__block_at(cca, number);
+    const uint16_t pool_number = cca__block_pool(block);
+    if (pool_number < 2) return record_searching(cca, pointer, handle);
+    struct cca__stream *const stream = cca__stream_at(cca, pool_number / 2);
+    struct cca__stream *user;
+    if (!cca__stream_known(stream->device, handle, &user) || user == stream)
+        return record_searching(cca, pointer, handle);
+    cca__lock_take(&stream->lock);
+    if (!cca__block_is_handed_out(block, &stream->pools[pool_number % 2], pointer)) {
+        cca__lock_release(&stream->lock);
+        return record_searching(cca, pointer, handle);
+    }
+    const enum base_status status = cca__use_add_locked(cca, stream, block, user);
+    cca__lock_release(&stream->lock);
     return status;
 }
 

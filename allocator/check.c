@@ -306,6 +306,8 @@ static void check_device(struct cca *cca, struct cca__device *device, struct sla
         }
         check_stock(cca, &stream->unused_blocks, blocks);
         slabs->block_chunks += stream->unused_blocks.chunk_count;
+        for (uint32_t use = stream->unused_uses; use != 0; use = cca__use_record_at(cca, use)->next)
+            ++slabs->uses;
         ++slabs->streams;
         check_slack(stream);
         pending_events += check_queue(cca, stream);

@@ -97,6 +97,7 @@ struct cca__stream {
     _Alignas(64) struct cca__pool pools[2];
     struct cca__limits limits[ALLOCATOR_STAT_KIND_COUNT];
     uint32_t first_segment;
+    uint32_t unused_uses; // records of uses, linked by next
     int64_t family_limit[CCA__FAMILY_COUNT][ALLOCATOR_STAT_KIND_COUNT];
     struct cca__recorder *recorder; // NULL before the first entry of the history
     // The device's streams in order of creation; set under all their locks
@@ -141,7 +142,7 @@ struct cca__stream_table {
 struct cca__device {
     struct cca *owner;
     _Atomic(struct cca__stream_table *) stream_table; // written under growth_lock
-    // In the streams' queues. Guarded by events_lock; read without it to skip polling
+    // In the streams' queues. Written under events_lock; read without it to skip polling
     _Atomic uint64_t pending_events;
     int ordinal;
     size_t total_bytes;                // of the device

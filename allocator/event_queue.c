@@ -5,8 +5,7 @@
 
 #define CAPACITY_FIRST 16
 
-enum base_status cca__event_queue_reserve(struct cca__event_queue *queue) {
-    if (queue->count < queue->capacity) return BASE_OK;
+enum base_status cca__event_queue_grow(struct cca__event_queue *queue) {
     const size_t capacity = queue->capacity == 0 ? CAPACITY_FIRST : 2 * queue->capacity;
     struct cca__queued_event *const entries = malloc(capacity * sizeof *entries);
     if (entries == NULL)

@@ -23,8 +23,14 @@ struct cca__event_queue {
     uint32_t pushed;               // sequence of the next event
 };
 
+enum base_status cca__event_queue_grow(struct cca__event_queue *queue) BASE_MUST_USE;
+
 // Room for one more event. BASE_HOST_MEMORY.
-enum base_status cca__event_queue_reserve(struct cca__event_queue *queue) BASE_MUST_USE;
+BASE_MUST_USE static inline enum base_status
+cca__event_queue_reserve(struct cca__event_queue *queue) {
+    return __builtin_expect(queue->count == queue->capacity, 0) ? cca__event_queue_grow(queue)
+                                                                : BASE_OK;
+}
 
 // The INDEX-th event from the front.
 static inline struct cca__queued_event *cca__event_queue_at(const struct cca__event_queue *queue,
@@ -42,6 +48,14 @@ static inline void cca__event_queue_push(struct cca__event_queue *queue, cudaEve
 static inline cudaEvent_t cca__event_queue_unpush(struct cca__event_queue *queue) {
     --queue->pushed;
     return cca__event_queue_at(queue, --queue->count)->event;
+}
+
+static inline struct cca__queued_event cca__event_queue_pop(struct cca__event_queue *queue) {
+    const struct cca__queued_event front = queue->entries[queue->first];
+    queue->first = (queue->first + 1) & (queue->capacity - 1);
+    --queue->count;
+    if (queue->next_behind > 0) --queue->next_behind;
+    return front;
 }
 
 // Takes one out of the middle; what is before it moves up. Costs as many moves.

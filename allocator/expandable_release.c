@@ -61,7 +61,7 @@ static uint32_t become_unmapped_locked(struct cca__pool *pool, uint32_t number, 
     if (before > 0) {
         unmapped = spare[0];
         cca__expandable_set_up_block(cca, pool, unmapped, block->segment, pages.address, pages.size,
-                     CCA__BLOCK_UNMAPPED);
+                                     CCA__BLOCK_UNMAPPED);
         cca__expandable_link_behind(cca, number, unmapped);
         cca__block_at(cca, unmapped)->requested = requested;
         block->size = before;
@@ -104,8 +104,7 @@ static enum base_status remove_if_empty(struct cca__pool *pool, uint32_t number)
     cca__address_set_remove(&pool->unmapped, cca->blocks, number);
     cca__segment_unlink_locked(cca, stream, segment);
     cca__block_give_back(&stream->unused_blocks, &cca->block_chunks, number);
-    if (stream->first_segment == 0)
-        cca__block_cache_trim(&stream->unused_blocks, &cca->block_chunks);
+    cca__segment_trim_stock_locked(cca, stream);
     cca__lock_release(&stream->lock);
     cca__arena_give_back(&cca->segment_records, segment);
     return BASE_OK;

@@ -54,6 +54,18 @@ static void store_windows(struct cca__page_table *table, uint64_t address, uint3
     atomic_store_explicit(&table->windows[window + 1], entry, memory_order_relaxed);
 }
 
+// Clears them where they still have that entry: the driver may have given the addresses to another
+// device, whose segment has them by now.
+static void clear_windows(struct cca__page_table *table, uint64_t address, uint32_t entry) {
+    const uint64_t window = address >> CCA__WINDOW_BITS;
+    for (int each = 0; each < 2; ++each) {
+        uint32_t expected = entry;
+        (void)atomic_compare_exchange_strong_explicit(&table->windows[window + (uint64_t)each],
+                                                      &expected, 0, memory_order_relaxed,
+                                                      memory_order_relaxed);
+    }
+}
+
 static void clear_slots(_Atomic uint32_t *slots) {
     for (uint32_t place = 0; place < CCA__SMALL_SLOTS; ++place)
         atomic_store_explicit(&slots[place], 0, memory_order_relaxed);
@@ -75,7 +87,7 @@ enum base_status cca__page_table_add_segment(struct cca__page_table *table, uint
 void cca__page_table_remove_segment(struct cca__page_table *table, uint64_t address,
                                     uint32_t directory) {
     if (directory == 0) return;
-    store_windows(table, address, 0);
+    clear_windows(table, address, directory | CCA__DIRECTORY_FLAG);
     _Atomic uint32_t *const leaves = cca__arena_slots(&table->directories, directory);
     for (uint32_t place = 0; place < CCA__SMALL_SLOTS; ++place) {
         const uint32_t leaf = atomic_load_explicit(&leaves[place], memory_order_relaxed);

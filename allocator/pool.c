@@ -23,8 +23,8 @@ static __attribute__((noinline)) void observe_block(struct cca *cca, enum alloca
 }
 
 // History is mostly alone; the call of it is then a jump.
-void cca__observe_block(struct cca *cca, enum allocator_action action,
-                        const struct cca__pool *pool, const struct cca__block *block) {
+void cca__observe_block(struct cca *cca, enum allocator_action action, const struct cca__pool *pool,
+                        const struct cca__block *block) {
     if (__builtin_expect(cca->observer.event != NULL, 0))
         observe_block(cca, action, pool, block);
     else if (!cca__history_has_told(action, block->state == CCA__BLOCK_ALLOCATED))
@@ -80,8 +80,8 @@ enum base_status cca__pool_hand_out_new_locked(struct cca *cca, struct cca__pool
     return status;
 }
 
-void cca__pool_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t number,
-                           bool *over_limit) {
+static __attribute__((noinline)) void free_special(struct cca *cca, struct cca__pool *pool,
+                                                   uint32_t number, bool *over_limit) {
     const struct cca__block *const block = cca__block_at(cca, number);
     if (cca->watched) cca__observe_block(cca, ALLOCATOR_FREE_COMPLETED, pool, block);
     if (cca__block_is_expandable(block)) {
@@ -95,4 +95,16 @@ void cca__pool_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t num
         return;
     }
     cca__hit_test_limits(pool, cca__hit_free(cca, pool, number, false), over_limit);
+}
+
+void cca__pool_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t number,
+                           bool *over_limit) {
+    if (pool->stream->special || cca__block_at(cca, number)->flags != CCA__BLOCK_IN_TABLE) {
+        free_special(cca, pool, number, over_limit);
+        return;
+    }
+    int64_t slack;
+    if (!cca__hit_free_to_front(cca, pool, number, &slack))
+        slack = cca__hit_free(cca, pool, number, true);
+    cca__hit_test_limits(pool, slack, over_limit);
 }

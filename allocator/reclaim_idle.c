@@ -104,8 +104,7 @@ static uint32_t take_off(struct cca__pool *pool, uint32_t number) {
     (void)cca__observe_segment(cca, ALLOCATOR_SEGMENT_FREE, pool, block->address, block->size);
     cca__segment_unlink_locked(cca, stream, segment);
     cca__block_give_back(&stream->unused_blocks, &cca->block_chunks, number);
-    if (stream->first_segment == 0)
-        cca__block_cache_trim(&stream->unused_blocks, &cca->block_chunks);
+    cca__segment_trim_stock_locked(cca, stream);
     cca__lock_release(&stream->lock);
     return segment;
 }

@@ -23,11 +23,8 @@ static enum base_status release_chain(struct cca__pool *pool, uint32_t first,
     status = cca__device_scope_begin(&scope, pool->stream->device->ordinal);
     const bool is_current = status == BASE_OK;
     while (first != 0 && status == BASE_OK) {
-        const uint32_t next = cca__block_at(cca, first)->link[0];
-        const size_t size = cca__block_at(cca, first)->size;
-        status = cca__segment_release(pool, first);
-        if (status != BASE_OK) break;
-        if (released_bytes != NULL) *released_bytes += size;
+        uint32_t next;
+        status = cca__segments_release(pool, first, &next, released_bytes);
         first = next;
     }
     if (is_current) cca__device_scope_end(&scope);
@@ -37,8 +34,7 @@ static enum base_status release_chain(struct cca__pool *pool, uint32_t first,
         cca__free_index_insert(&pool->index, cca->blocks, first);
         first = next;
     }
-    if (pool->stream->first_segment == 0)
-        cca__block_cache_trim(&pool->stream->unused_blocks, &cca->block_chunks);
+    cca__segment_trim_stock_locked(cca, pool->stream);
     cca__lock_release(&pool->stream->lock);
     return status;
 }

@@ -3,6 +3,7 @@
 
 #include "allocator/device.h"
 #include "allocator/pool.h"
+#include "allocator/stream_use.h"
 #include "allocator/torch_faults.h"
 
 void cca__segment_count(struct cca__device *device, const struct cca__pool *pool, size_t size,
@@ -54,6 +55,12 @@ void cca__segment_unlink_locked(struct cca *cca, struct cca__stream *stream, uin
         cca->segments[segment->previous].next = segment->next;
     else
         stream->first_segment = segment->next;
+}
+
+void cca__segment_trim_stock_locked(struct cca *cca, struct cca__stream *stream) {
+    if (stream->first_segment != 0) return;
+    cca__block_cache_trim(&stream->unused_blocks, &cca->block_chunks);
+    cca__uses_trim_locked(cca, stream);
 }
 
 //------------------------------------------------------------------------------------------------
@@ -201,26 +208,60 @@ enum base_status cca__segment_add(struct cca__pool *pool, void *memory, size_t s
 //------------------------------------------------------------------------------------------------
 // Returning it.
 
-enum base_status cca__segment_release(struct cca__pool *pool, uint32_t block_number) {
-    struct cca__stream *const stream = pool->stream;
-    struct cca__device *const device = stream->device;
-    struct cca *const cca = device->owner;
-    const struct cca__block *const block = cca__block_at(cca, block_number);
-    const uint64_t address = block->address;
+// Under one lock of the stream go so many segments, whose memory nobody has any more; but one by
+// one if somebody watches, who sees each event when it happens.
+#define RELEASED_TOGETHER_MAX 64
+
+static enum base_status give_back(struct cca__pool *pool, const struct cca__block *block) {
+    struct cca__device *const device = pool->device;
     const size_t size = block->size;
-    const cudaError_t error = cca__segment_give_back(pool, (void *)(uintptr_t)address, size);
+    const cudaError_t error =
+        cca__segment_give_back(pool, (void *)(uintptr_t)block->address, size);
     if (error != cudaSuccess)
         return cca__cuda_failed(error, "cudaFree of %zu bytes at %#llx on device %d", size,
-                                (unsigned long long)address, device->ordinal);
+                                (unsigned long long)block->address, device->ordinal);
     device->reserved_bytes -= size;
     cca__segment_count(device, pool, size, -1);
-    cca__lock_take(&stream->lock);
-    (void)cca__observe_segment(cca, ALLOCATOR_SEGMENT_FREE, pool, address, size);
-    const uint32_t number = block->segment;
-    cca__page_table_remove_segment(&cca->page_table, address, cca->segments[number].directory);
-    cca__segment_unlink_locked(cca, stream, number);
-    cca__block_give_back(&stream->unused_blocks, &cca->block_chunks, block_number);
-    cca__lock_release(&stream->lock);
-    cca__arena_give_back(&cca->segment_records, number);
     return BASE_OK;
+}
+
+// Takes the segments of the blocks from FIRST to before END out of the books.
+static void forget(struct cca__pool *pool, uint32_t first, uint32_t end) {
+    struct cca__stream *const stream = pool->stream;
+    struct cca *const cca = pool->device->owner;
+    uint32_t segments[RELEASED_TOGETHER_MAX], count = 0;
+    if (first == end) return;
+    cca__lock_take(&stream->lock);
+    for (uint32_t number = first, next; number != end; number = next) {
+        const struct cca__block *const block = cca__block_at(cca, number);
+        const uint32_t segment = block->segment;
+        next = block->link[0];
+        if (cca->watched)
+            (void)cca__observe_segment(cca, ALLOCATOR_SEGMENT_FREE, pool, block->address,
+                                       block->size);
+        cca__page_table_remove_segment(&cca->page_table, block->address,
+                                       cca->segments[segment].directory);
+        cca__segment_unlink_locked(cca, stream, segment);
+        cca__block_give_back(&stream->unused_blocks, &cca->block_chunks, number);
+        segments[count++] = segment;
+    }
+    cca__lock_release(&stream->lock);
+    cca__arena_give_back_all(&cca->segment_records, segments, count);
+}
+
+enum base_status cca__segments_release(struct cca__pool *pool, uint32_t first, uint32_t *next,
+                                       size_t *released_bytes) {
+    const struct cca *const cca = pool->device->owner;
+    const uint32_t most = cca->watched ? 1 : RELEASED_TOGETHER_MAX;
+    enum base_status status = BASE_OK;
+    *next = first;
+    for (uint32_t count = 0; count < most && *next != 0; ++count) {
+        const struct cca__block *const block = cca__block_at(cca, *next);
+        status = give_back(pool, block);
+        if (status != BASE_OK) break;
+        if (released_bytes != NULL) *released_bytes += block->size;
+        *next = block->link[0];
+    }
+    forget(pool, first, *next);
+    return status;
 }

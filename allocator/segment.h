@@ -22,9 +22,12 @@ enum base_status cca__segment_add(struct cca__pool *pool, void *memory, size_t s
 // Gives memory of that pool back to where it came from. The current device is POOL's.
 cudaError_t cca__segment_give_back(const struct cca__pool *pool, void *memory, size_t size);
 
-// cudaFree of the segment that a block is all of; the block is in no index. The current device is
-// POOL's.
-enum base_status cca__segment_release(struct cca__pool *pool, uint32_t block_number) BASE_MUST_USE;
+// cudaFree of segments that a block is all of, and its statistics; the blocks are in no index. From
+// FIRST on, linked by link[0], a few dozen at most, in this order; *next becomes the first one that
+// is left, which is the one that failed if one does. The current device is POOL's. *released_bytes,
+// if not NULL, grows.
+enum base_status cca__segments_release(struct cca__pool *pool, uint32_t first, uint32_t *next,
+                                       size_t *released_bytes) BASE_MUST_USE;
 
 // Makes a segment that is on no stream the pool's, with the unused block NUMBER for all of it:
 // free, not in the index yet. The stream's lock held.
@@ -38,6 +41,8 @@ void cca__segment_count(struct cca__device *device, const struct cca__pool *pool
 // The stream's list of segments. The stream's lock held.
 void cca__segment_link_locked(struct cca *cca, struct cca__stream *stream, uint32_t number);
 void cca__segment_unlink_locked(struct cca *cca, struct cca__stream *stream, uint32_t number);
+// What a stream without a segment keeps for its next blocks goes back. The stream's lock held.
+void cca__segment_trim_stock_locked(struct cca *cca, struct cca__stream *stream);
 // Tells the observer and the history of a segment, or part of one. The growth lock and the stream's
 // held. Returns the stack of the call, 0 if it is not recorded.
 uint32_t cca__observe_segment(struct cca *cca, enum allocator_action action,

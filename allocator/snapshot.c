@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-// The blocks of an expandable segment are shown as runs of those that have memory: the first such
-// block from NUMBER on, and the first one after it that has none. 0: no more.
+// Of an expandable segment: the first block from NUMBER on that has memory, and the first one after
+// it that has none, which ends a run of mapped pages. 0: no more.
 static uint32_t run_start(const struct cca *cca, uint32_t number) {
     while (number != 0 && cca->blocks[number].state == CCA__BLOCK_UNMAPPED)
         number = cca->blocks[number].next;
@@ -31,7 +31,8 @@ static bool is_wanted(const struct cca__stream *stream, struct allocator_pool_id
     return stream->private_pool != NULL && cca__pool_id_equal(stream->private_pool->id, id);
 }
 
-// How many there are at most: a walk over all blocks to count them would cost as much as the copy.
+// Room for what the device has. Blocks are not counted, which would cost a walk over them: as many
+// as its streams ever had at a time are enough, and their own memory is larger.
 static struct counts count_device(const struct cca__device *device, struct allocator_pool_id id) {
     const struct cca *const cca = device->owner;
     struct counts counts = {0};
@@ -42,7 +43,6 @@ static struct counts count_device(const struct cca__device *device, struct alloc
         for (uint32_t number = stream->first_segment; number != 0;
              number = cca->segments[number].next) {
             const struct cca__segment *const segment = &cca->segments[number];
-            if (segment->gone_bytes != 0) continue;
             if (segment->expandable == NULL) {
                 ++counts.segments;
                 continue;
@@ -71,6 +71,13 @@ static enum base_status reserve(struct allocator_snapshot *snapshot, struct coun
     return BASE_OK;
 }
 
+// Gives back what was reserved and not needed. Memory that is not moved stays as large as it was.
+static void shrink(struct allocator_snapshot *snapshot) {
+    struct allocator_snapshot_block *const blocks =
+        realloc(snapshot->blocks, (snapshot->block_count + 1) * sizeof *snapshot->blocks);
+    if (blocks != NULL) snapshot->blocks = blocks;
+}
+
 static enum allocator_block_state state_of(const struct cca__block *block) {
     switch (block->state) {
     case CCA__BLOCK_ALLOCATED: return ALLOCATOR_BLOCK_ALLOCATED;
@@ -79,31 +86,39 @@ static enum allocator_block_state state_of(const struct cca__block *block) {
     }
 }
 
-// Appends the blocks from FIRST to before END, of one segment or mapped run, and sums them up.
-static void copy_blocks(const struct cca *cca, uint32_t first, uint32_t end,
-                        struct allocator_snapshot *snapshot,
+// Appends the blocks of one segment, or mapped run, and sums them up.
+static void copy_blocks(const struct cca *cca, uint32_t first, struct allocator_snapshot *snapshot,
                         struct allocator_snapshot_segment *segment) {
-    segment->block_first = snapshot->block_count;
-    for (uint32_t number = first; number != end; number = cca->blocks[number].next) {
+    const bool has_stacks = cca->history.block_stacks != NULL;
+    struct allocator_snapshot_block *const begin = snapshot->blocks + snapshot->block_count;
+    struct allocator_snapshot_block *copy = begin;
+    // By kind of bytes; inactive ones are asked for by nobody.
+    size_t bytes[ALLOCATOR_BLOCK_PENDING_FREE + 1] = {0}, requested = 0;
+    for (uint32_t number = first; number != 0; ++copy) {
         const struct cca__block *const block = &cca->blocks[number];
-        const struct allocator_snapshot_block copy = {
+        if (block->state == CCA__BLOCK_UNMAPPED) break;
+        const enum allocator_block_state state = state_of(block);
+        *copy = (struct allocator_snapshot_block){
             .address = (void *)(uintptr_t)block->address,
             .size = block->size,
             .requested_size = block->requested,
-            .state = state_of(block),
-            .stack = block->state == CCA__BLOCK_ALLOCATED || block->state == CCA__BLOCK_PENDING
-                         ? cca__history_block_stack(cca, number)
-                         : 0,
+            .state = state,
         };
-        snapshot->blocks[snapshot->block_count++] = copy;
-        segment->total_size += copy.size;
-        if (copy.state == ALLOCATOR_BLOCK_ALLOCATED) segment->allocated_size += copy.size;
-        if (copy.state != ALLOCATOR_BLOCK_INACTIVE) {
-            segment->active_size += copy.size;
-            segment->requested_size += copy.requested_size;
+        if (state != ALLOCATOR_BLOCK_INACTIVE) {
+            requested += block->requested;
+            copy->stack = has_stacks ? cca__history_block_stack(cca, number) : 0;
         }
+        bytes[state] += block->size;
+        number = block->next;
     }
-    segment->block_count = snapshot->block_count - segment->block_first;
+    const size_t active = bytes[ALLOCATOR_BLOCK_ALLOCATED] + bytes[ALLOCATOR_BLOCK_PENDING_FREE];
+    segment->block_first = snapshot->block_count;
+    segment->block_count = (size_t)(copy - begin);
+    segment->total_size = active + bytes[ALLOCATOR_BLOCK_INACTIVE];
+    segment->allocated_size = bytes[ALLOCATOR_BLOCK_ALLOCATED];
+    segment->active_size = active;
+    segment->requested_size = requested;
+    snapshot->block_count += segment->block_count;
 }
 
 static int compare_addresses(const void *a, const void *b) {
@@ -117,9 +132,10 @@ static int compare_addresses(const void *a, const void *b) {
 static enum base_status copy_device(struct cca__device *device, struct allocator_pool_id id,
                                     struct allocator_snapshot *snapshot, size_t *active) {
     const struct cca *const cca = device->owner;
-    const enum base_status status = reserve(snapshot, count_device(device, id));
+    const struct counts counts = count_device(device, id);
+    const enum base_status status = reserve(snapshot, counts);
     if (status != BASE_OK) return status;
-    const size_t first = snapshot->segment_count;
+    const size_t first = snapshot->segment_count, first_block = snapshot->block_count;
     for (size_t index = 0; index < device->stream_count; ++index) {
         const struct cca__stream *const stream = device->by_handle[index];
         if (!is_wanted(stream, id)) continue;
@@ -128,7 +144,7 @@ static enum base_status copy_device(struct cca__device *device, struct allocator
             const struct cca__segment *const segment = &cca->segments[number];
             if (segment->gone_bytes != 0) continue;
             for (uint32_t block = segment->first_block; (block = run_start(cca, block)) != 0;
-                 block = segment->expandable != NULL ? run_end(cca, block) : 0)
+                 block = segment->expandable == NULL ? 0 : run_end(cca, block))
                 snapshot->segments[snapshot->segment_count++] = (struct allocator_snapshot_segment){
                     .device = device->ordinal,
                     .address = (void *)(uintptr_t)cca->blocks[block].address,
@@ -146,11 +162,11 @@ static enum base_status copy_device(struct cca__device *device, struct allocator
           compare_addresses);
     for (size_t index = first; index < snapshot->segment_count; ++index) {
         struct allocator_snapshot_segment *const segment = &snapshot->segments[index];
-        const uint32_t block = (uint32_t)segment->block_first;
-        copy_blocks(cca, block, segment->is_expandable ? run_end(cca, block) : 0, snapshot,
-                    segment);
+        copy_blocks(cca, (uint32_t)segment->block_first, snapshot, segment);
         *active += segment->active_size;
     }
+    BASE_CHECK_LE(snapshot->block_count - first_block, counts.blocks);
+    shrink(snapshot);
     return BASE_OK;
 }
 

@@ -83,6 +83,8 @@ static void set_limits(struct cca__stream *stream, int kind, struct cca__pending
         least(family[CCA__ACTIVE][kind], family[CCA__ALLOCATION][kind] + pending.blocks);
     limits->active.sizes[CCA__BYTES] =
         least(family[CCA__ACTIVE_BYTES][kind], family[CCA__ALLOCATED_BYTES][kind] + pending.bytes);
+    limits->free_blocks = family[CCA__ACTIVE][kind] - family[CCA__ALLOCATION][kind];
+    limits->free_bytes = family[CCA__ACTIVE_BYTES][kind] - family[CCA__ALLOCATED_BYTES][kind];
     limits->active.sizes[CCA__REQUESTED] = family[CCA__REQUESTED_BYTES][kind];
     limits->active.split_free = family[CCA__INACTIVE_SPLIT][kind];
     limits->split_bytes = family[CCA__INACTIVE_SPLIT_BYTES][kind];
@@ -127,11 +129,9 @@ static cca__sizes pending_raises(struct cca__stream *stream, int kind, int64_t b
 }
 
 // As cca__stats_update_limits_locked, for the counters and kinds that change.
-void cca__stats_count_pending_locked(struct cca__pool *pool, int64_t blocks, int64_t bytes) {
+static __attribute__((noinline)) void move_limits(struct cca__pool *pool) {
     struct cca__stream *const stream = pool->stream;
     struct cca__ledger *const ledger = &pool->ledger;
-    pool->pending.blocks += blocks;
-    pool->pending.bytes += bytes;
     const cca__sizes own =
         pending_raises(stream, cca__pool_kind(pool), pool->pending.blocks, pool->pending.bytes);
     const cca__sizes both = pending_raises(stream, ALLOCATOR_STAT_ALL,
@@ -143,6 +143,26 @@ void cca__stats_count_pending_locked(struct cca__pool *pool, int64_t blocks, int
     stream->both_slack.blocks += both[0] - own[0];
     stream->both_slack.sizes[CCA__BYTES] += both[1] - own[1];
     stream->both_split_bytes_bound += own[1];
+}
+
+// Negative: limits of KIND may move while BLOCKS of BYTES, or more, are pending.
+static inline int64_t beyond_free(const struct cca__stream *stream, int kind, int64_t blocks,
+                                  int64_t bytes) {
+    const struct cca__limits *const limits = &stream->limits[kind];
+    return (blocks - limits->free_blocks) | (bytes - limits->free_bytes);
+}
+
+void cca__stats_count_pending_locked(struct cca__pool *pool, int64_t blocks, int64_t bytes) {
+    const struct cca__stream *const stream = pool->stream;
+    const struct cca__pending other = pool->other->pending;
+    const int64_t least_blocks = pool->pending.blocks + least(blocks, 0);
+    const int64_t least_bytes = pool->pending.bytes + least(bytes, 0);
+    pool->pending.blocks += blocks;
+    pool->pending.bytes += bytes;
+    if ((beyond_free(stream, cca__pool_kind(pool), least_blocks, least_bytes) |
+         beyond_free(stream, ALLOCATOR_STAT_ALL, least_blocks + other.blocks,
+                     least_bytes + other.bytes)) < 0)
+        move_limits(pool);
 }
 
 typedef int64_t stream_counts[CCA__FAMILY_COUNT][ALLOCATOR_STAT_KIND_COUNT];

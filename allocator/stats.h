@@ -74,6 +74,9 @@ struct cca__pending {
 struct cca__limits {
     struct cca__counts active; // of handed - taken
     int64_t split_bytes;
+    // Pending blocks and bytes from which on those of `active` are the limits of what is active,
+    // and pending ones move nothing.
+    int64_t free_blocks, free_bytes;
 };
 
 static inline struct cca__counts cca__counts_add(struct cca__counts a, struct cca__counts b) {

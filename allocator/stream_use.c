@@ -7,8 +7,16 @@
 
 #include <stdlib.h>
 
-enum base_status cca__use_add_locked(struct cca *cca, struct cca__block *block,
-                                     const struct cca__stream *user) {
+static enum base_status take_record_locked(struct cca *cca, struct cca__stream *stream,
+                                           uint32_t *number) {
+    *number = stream->unused_uses;
+    if (*number == 0) return cca__arena_take(&cca->use_records, number);
+    stream->unused_uses = cca__use_record_at(cca, *number)->next;
+    return BASE_OK;
+}
+
+enum base_status cca__use_add_further_locked(struct cca *cca, struct cca__block *block,
+                                             const struct cca__stream *user) {
     const uint16_t pool = user->pools[CCA__POOL_SMALL].number;
     struct cca__use_record *record = NULL;
     for (uint32_t number = block->uses; number != 0; number = record->next) {
@@ -18,7 +26,8 @@ enum base_status cca__use_add_locked(struct cca *cca, struct cca__block *block,
     }
     if (record == NULL || record->count == CCA__USES_PER_RECORD) {
         uint32_t number;
-        const enum base_status status = cca__arena_take(&cca->use_records, &number);
+        const enum base_status status =
+            take_record_locked(cca, cca__pool_at(cca, cca__block_pool(block))->stream, &number);
         if (status != BASE_OK) return status;
         *cca__use_record_at(cca, number) = (struct cca__use_record){.next = block->uses};
         block->uses = number;
@@ -28,22 +37,30 @@ enum base_status cca__use_add_locked(struct cca *cca, struct cca__block *block,
     return BASE_OK;
 }
 
-void cca__uses_forget_locked(struct cca *cca, struct cca__block *block) {
+void cca__uses_forget_locked(struct cca *cca, struct cca__stream *stream,
+                             struct cca__block *block) {
     for (uint32_t number = block->uses, next; number != 0; number = next) {
+        struct cca__use_record *const record = cca__use_record_at(cca, number);
+        next = record->next;
+        record->next = stream->unused_uses;
+        stream->unused_uses = number;
+    }
+    block->uses = 0;
+}
+
+void cca__uses_trim_locked(struct cca *cca, struct cca__stream *stream) {
+    for (uint32_t number = stream->unused_uses, next; number != 0; number = next) {
         next = cca__use_record_at(cca, number)->next;
         cca__arena_give_back(&cca->use_records, number);
     }
-    block->uses = 0;
+    stream->unused_uses = 0;
 }
 
 //------------------------------------------------------------------------------------------------
 // Events and queues. The device's events lock held.
 
-enum base_status cca__event_take_locked(struct cca__device *device, cudaEvent_t *event) {
-    if (device->spare_event_count > 0) {
-        *event = device->spare_events[--device->spare_event_count];
-        return BASE_OK;
-    }
+static __attribute__((noinline)) enum base_status create_event(struct cca__device *device,
+                                                               cudaEvent_t *event) {
     struct cca__device_scope scope;
     enum base_status status = cca__device_scope_begin(&scope, device->ordinal);
     if (status != BASE_OK) return status;
@@ -54,17 +71,26 @@ enum base_status cca__event_take_locked(struct cca__device *device, cudaEvent_t 
     return status;
 }
 
+enum base_status cca__event_take_locked(struct cca__device *device, cudaEvent_t *event) {
+    if (device->spare_event_count == 0) return create_event(device, event);
+    *event = device->spare_events[--device->spare_event_count];
+    return BASE_OK;
+}
+
+static __attribute__((noinline)) bool grow_spare_events(struct cca__device *device) {
+    const size_t capacity =
+        device->spare_event_capacity == 0 ? 64 : 2 * device->spare_event_capacity;
+    cudaEvent_t *const events = realloc(device->spare_events, capacity * sizeof *events);
+    if (events == NULL) return false;
+    device->spare_events = events;
+    device->spare_event_capacity = capacity;
+    return true;
+}
+
 void cca__event_keep_locked(struct cca__device *device, cudaEvent_t event) {
-    if (device->spare_event_count == device->spare_event_capacity) {
-        const size_t capacity =
-            device->spare_event_capacity == 0 ? 64 : 2 * device->spare_event_capacity;
-        cudaEvent_t *const events = realloc(device->spare_events, capacity * sizeof *events);
-        if (events == NULL) {
-            (void)cudaEventDestroy(event); // a spare one that cannot be kept
-            return;
-        }
-        device->spare_events = events;
-        device->spare_event_capacity = capacity;
+    if (device->spare_event_count == device->spare_event_capacity && !grow_spare_events(device)) {
+        (void)cudaEventDestroy(event); // a spare one that cannot be kept
+        return;
     }
     device->spare_events[device->spare_event_count++] = event;
 }
@@ -72,24 +98,7 @@ void cca__event_keep_locked(struct cca__device *device, cudaEvent_t event) {
 //------------------------------------------------------------------------------------------------
 // Freeing.
 
-// Ends the wait of one event; the last one of a block completes its free. *over_limit as in
-// cca__pool_free_locked.
-static struct cca__stream *complete_event(struct cca *cca, uint32_t number, bool *over_limit) {
-    struct cca__block *const block = cca__block_at(cca, number);
-    struct cca__pool *const pool = cca__pool_at(cca, cca__block_pool(block));
-    struct cca__stream *const stream = pool->stream;
-    cca__lock_take(&stream->lock);
-    BASE_CHECK_EQ(block->state, CCA__BLOCK_PENDING);
-    struct cca__use_record *const record = cca__use_record_at(cca, block->uses);
-    if (--record->events == 0) {
-        cca__uses_forget_locked(cca, block);
-        // First, so that the limits are those of the counters that the free tests.
-        cca__stats_count_pending_locked(pool, -1, -(int64_t)block->size);
-        cca__pool_free_locked(cca, pool, number, over_limit);
-    }
-    cca__lock_release(&stream->lock);
-    return stream;
-}
+#define APART __attribute__((noinline)) // what is rare, so that the rest needs fewer registers
 
 // Records an event on one stream and reserves its place in the queue. The events lock held.
 static enum base_status record_event_locked(struct cca__stream *user, cudaEvent_t *event) {
@@ -97,120 +106,130 @@ static enum base_status record_event_locked(struct cca__stream *user, cudaEvent_
     enum base_status status = cca__event_queue_reserve(&user->queue);
     if (status == BASE_OK) status = cca__event_take_locked(device, event);
     if (status != BASE_OK) return status;
-    // A stream handle may mean the default stream of the current device.
+    // Only the handles of default streams mean a stream of whatever device is current.
     struct cca__device_scope scope;
-    status = cca__device_scope_begin(&scope, device->ordinal);
+    const bool is_default = user->handle == NULL || user->handle == cudaStreamLegacy ||
+                            user->handle == cudaStreamPerThread;
+    if (is_default) status = cca__device_scope_begin(&scope, device->ordinal);
     if (status == BASE_OK) {
         const cudaError_t error = cudaEventRecord(*event, user->handle);
         if (error != cudaSuccess)
             status = cca__cuda_failed(error, "cudaEventRecord on stream %p of device %d",
                                       (void *)user->handle, device->ordinal);
-        cca__device_scope_end(&scope);
+        if (is_default) cca__device_scope_end(&scope);
     }
     if (status != BASE_OK) cca__event_keep_locked(device, *event);
     return status;
 }
 
-// Walks the streams that use a block.
-struct use_walk {
-    const struct cca *cca;
-    uint32_t record;
-    uint16_t index;
-};
-static inline struct cca__stream *next_user(struct use_walk *walk) {
-    while (walk->record != 0) {
-        const struct cca__use_record *const record = cca__use_record_at(walk->cca, walk->record);
-        if (walk->index < record->count)
-            return cca__stream_at(walk->cca, record->pools[walk->index++] / 2);
-        walk->record = record->next;
-        walk->index = 0;
+// Takes back the last events, one queued for each of the first COUNT streams that use a block. The
+// events lock was held throughout, so what was pushed is still last in its queue.
+static APART void unrecord_events_locked(struct cca *cca, uint32_t uses, uint16_t count) {
+    for (uint32_t number = uses; number != 0; number = cca__use_record_at(cca, number)->next) {
+        const struct cca__use_record *const record = cca__use_record_at(cca, number);
+        for (uint16_t index = 0; index < record->count && count > 0; ++index, --count) {
+            struct cca__stream *const user = cca__stream_at(cca, record->pools[index] / 2);
+            cca__event_keep_locked(user->device, cca__event_queue_unpush(&user->queue));
+        }
     }
-    return NULL;
 }
 
-static uint16_t count_users(const struct cca *cca, uint32_t record) {
-    uint16_t count = 0;
-    for (; record != 0; record = cca__use_record_at(cca, record)->next)
-        count = (uint16_t)(count + cca__use_record_at(cca, record)->count);
-    return count;
+// Records an event on every stream that uses the block; on failure none is queued. *RECORDED: how
+// many, *WAITS_FOR: the bits of the streams.
+static enum base_status record_events_locked(struct cca *cca, uint32_t number, uint32_t uses,
+                                             uint16_t *recorded, uint64_t *waits_for) {
+    *recorded = 0;
+    *waits_for = 0;
+    for (uint32_t each = uses; each != 0; each = cca__use_record_at(cca, each)->next) {
+        const struct cca__use_record *const record = cca__use_record_at(cca, each);
+        for (uint16_t index = 0; index < record->count; ++index) {
+            struct cca__stream *const user = cca__stream_at(cca, record->pools[index] / 2);
+            cudaEvent_t event;
+            const enum base_status status = record_event_locked(user, &event);
+            if (status != BASE_OK) {
+                unrecord_events_locked(cca, uses, *recorded);
+                return status;
+            }
+            cca__event_queue_push(&user->queue, event, number);
+            *waits_for |= cca__stream_bit(user);
+            ++*recorded;
+        }
+    }
+    return BASE_OK;
 }
 
-// Records an event on every stream that uses a block of OWNER, and notes which queues blocks of it
-// wait in (atomic for those who look at it; the events lock orders writers). On failure none is
-// queued.
-static enum base_status record_events_locked(struct cca__stream *owner, uint32_t number,
-                                             uint32_t uses) {
-    struct cca *const cca = owner->device->owner;
-    struct use_walk walk = {.cca = cca, .record = uses};
-    struct cca__stream *user;
-    enum base_status status = BASE_OK;
-    uint16_t recorded = 0;
-    uint64_t waits_for = atomic_load_explicit(&owner->waits_for, memory_order_relaxed);
-    while (status == BASE_OK && (user = next_user(&walk)) != NULL) {
-        cudaEvent_t event;
-        status = record_event_locked(user, &event);
-        if (status != BASE_OK) break;
-        cca__event_queue_push(&user->queue, event, number);
-        waits_for |= cca__stream_bit(user);
-        ++recorded;
-    }
-    if (status == BASE_OK) {
-        atomic_store_explicit(&owner->waits_for, waits_for, memory_order_relaxed);
-        atomic_fetch_add_explicit(&owner->device->pending_events, recorded, memory_order_relaxed);
-        return BASE_OK;
-    }
-    // The events lock was held throughout, so what was pushed is still last in its queue.
-    walk = (struct use_walk){.cca = cca, .record = uses};
-    while (recorded-- > 0) {
-        user = next_user(&walk);
-        cca__event_keep_locked(user->device, cca__event_queue_unpush(&user->queue));
-    }
-    return status;
+// Notes that blocks of OWNER wait for COUNT more events, in the queues of WAITS_FOR. Atomic for
+// those who read without the events lock, which orders writers.
+static void add_waits_locked(struct cca__stream *owner, uint16_t count, uint64_t waits_for) {
+    struct cca__device *const device = owner->device;
+    const uint64_t pending = atomic_load_explicit(&device->pending_events, memory_order_relaxed);
+    const uint64_t before = atomic_load_explicit(&owner->waits_for, memory_order_relaxed);
+    atomic_store_explicit(&device->pending_events, pending + count, memory_order_relaxed);
+    atomic_store_explicit(&owner->waits_for, before | waits_for, memory_order_relaxed);
 }
 
-// Makes a block with uses wait for its events, before they are recorded: nobody can look at them
-// while the events lock is held.
-static void begin_waiting_locked(struct cca__pool *pool, struct cca__block *block) {
-    struct cca *const cca = pool->device->owner;
-    block->state = CCA__BLOCK_PENDING; // from here on a second free is refused
-    cca__use_record_at(cca, block->uses)->events = count_users(cca, block->uses);
-    cca__stats_count_pending_locked(pool, 1, (int64_t)block->size);
+// Takes the events lock too, which comes before the stream's: under that one nobody may wait for
+// it. False, with neither: the block was freed meanwhile.
+static APART bool lock_in_order(struct cca__stream *stream, const void *pointer, uint32_t number) {
+    const struct cca__block *const block = cca__block_at(stream->device->owner, number);
+    const uint16_t pool = cca__block_pool(block);
+    cca__lock_release(&stream->lock);
+    cca__lock_take(&stream->device->events_lock);
+    cca__lock_take(&stream->lock);
+    if (cca__block_is_handed_out(block, cca__pool_at(stream->device->owner, pool), pointer) &&
+        block->uses != 0)
+        return true;
+    cca__lock_release(&stream->lock);
+    cca__lock_release(&stream->device->events_lock);
+    return false;
 }
 
-// After the events: tells that the block was freed, or gives it back to the program.
-static void begin_waiting_ends(struct cca__pool *pool, struct cca__block *block, bool is_freed) {
-    struct cca *const cca = pool->device->owner;
-    cca__lock_take(&pool->stream->lock);
-    if (is_freed) {
-        if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(pool->device, -1);
-        if (cca->watched) cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
-    } else {
-        block->state = CCA__BLOCK_ALLOCATED;
-        cca__stats_count_pending_locked(pool, -1, -(int64_t)block->size);
-    }
-    cca__lock_release(&pool->stream->lock);
-    // It counts as allocated again, beside what others were given meanwhile.
-    if (!is_freed) cca__stats_meet(pool->stream);
+// What is told of such a free comes when it is certain. The events lock held: nobody completes it
+// meanwhile.
+static APART void observe_free(struct cca__stream *stream, uint32_t number) {
+    struct cca *const cca = stream->device->owner;
+    const struct cca__block *const block = cca__block_at(cca, number);
+    cca__lock_take(&stream->lock);
+    cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, cca__pool_at(cca, cca__block_pool(block)),
+                       block);
+    cca__lock_release(&stream->lock);
 }
 
-enum base_status cca__free_used(struct cca__stream *stream, void *pointer, uint32_t number) {
+// The block's events could not be recorded: it is handed out as before. If others took memory
+// meanwhile, a limit may be passed.
+static APART void take_free_back(struct cca__stream *stream, uint32_t number) {
+    struct cca *const cca = stream->device->owner;
+    struct cca__block *const block = cca__block_at(cca, number);
+    cca__lock_take(&stream->lock);
+    cca__stats_count_pending_locked(cca__pool_at(cca, cca__block_pool(block)), -1,
+                                    -(int64_t)block->size);
+    block->state = CCA__BLOCK_ALLOCATED;
+    cca__lock_release(&stream->lock);
+    cca__stats_meet(stream);
+}
+
+enum base_status cca__free_used_locked(struct cca__stream *stream, void *pointer, uint32_t number) {
     struct cca__device *const device = stream->device;
     struct cca *const cca = device->owner;
     struct cca__block *const block = cca__block_at(cca, number);
-    cca__lock_take(&device->events_lock);
-    cca__lock_take(&stream->lock);
-    struct cca__pool *const pool = cca__pool_at(cca, cca__block_pool(block));
-    const bool is_special = stream->special;
-    const bool is_ours = pool != NULL && pool->stream == stream &&
-                         cca__block_is_handed_out(block, pool, pointer) && block->uses != 0;
-    if (is_ours) begin_waiting_locked(pool, block);
-    cca__lock_release(&stream->lock);
-    if (!is_ours) {
-        cca__lock_release(&device->events_lock);
+    if (!cca__lock_try(&device->events_lock) && !lock_in_order(stream, pointer, number))
         return cca__pointer_invalid(cca, pointer);
+    block->state = CCA__BLOCK_PENDING; // from here on a second free is refused
+    cca__stats_count_pending_locked(&stream->pools[cca__block_pool(block) % 2], 1,
+                                    (int64_t)block->size);
+    cca__lock_release(&stream->lock);
+    uint16_t count;
+    uint64_t waits_for;
+    const enum base_status status =
+        record_events_locked(cca, number, block->uses, &count, &waits_for);
+    if (status == BASE_OK) {
+        cca__use_record_at(cca, block->uses)->events = count;
+        add_waits_locked(stream, count, waits_for);
+        if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(device, -1);
+        if (cca->watched) observe_free(stream, number);
+    } else {
+        take_free_back(stream, number);
     }
-    const enum base_status status = record_events_locked(stream, number, block->uses);
-    if (is_special || status != BASE_OK) begin_waiting_ends(pool, block, status == BASE_OK);
     cca__lock_release(&device->events_lock);
     return status;
 }
@@ -218,32 +237,91 @@ enum base_status cca__free_used(struct cca__stream *stream, void *pointer, uint3
 //------------------------------------------------------------------------------------------------
 // Polling and waiting.
 
-// Takes an event that is complete out of its queue. Streams that passed a limit while the events
-// lock was held meet under it: their locks come later in the order.
-static void finish_event_locked(struct cca__device *device, struct cca__event_queue *queue,
-                                size_t index) {
-    const struct cca__queued_event entry = cca__event_queue_remove(queue, index);
-    bool over_limit = false;
+// Frees whose events are all complete, in that order, linked by their blocks' link[0]. They are
+// made available when no device call is left to make, so each stream is locked once. The events
+// lock is held meanwhile.
+struct finished {
+    uint32_t first, last;
+};
+
+// ENTRY, which is complete, was taken out of its queue.
+static inline void finish_event_locked(struct cca__device *device, struct cca__queued_event entry,
+                                       struct finished *finished) {
+    struct cca *const cca = device->owner;
+    struct cca__block *const block = cca__block_at(cca, entry.block);
+    const uint64_t pending = atomic_load_explicit(&device->pending_events, memory_order_relaxed);
     cca__event_keep_locked(device, entry.event);
-    atomic_fetch_sub_explicit(&device->pending_events, 1, memory_order_relaxed);
-    struct cca__stream *const stream = complete_event(device->owner, entry.block, &over_limit);
-    if (over_limit) cca__stats_meet(stream);
+    atomic_store_explicit(&device->pending_events, pending - 1, memory_order_relaxed);
+    if (--cca__use_record_at(cca, block->uses)->events > 0) return;
+    block->link[0] = 0;
+    if (finished->first == 0)
+        finished->first = entry.block;
+    else
+        cca__block_at(cca, finished->last)->link[0] = entry.block;
+    finished->last = entry.block;
+}
+
+// *over_limit as in cca__pool_free_locked.
+static inline void complete_free_locked(struct cca *cca, struct cca__stream *stream,
+                                        uint32_t number, bool *over_limit) {
+    struct cca__block *const block = cca__block_at(cca, number);
+    struct cca__pool *const pool = &stream->pools[cca__block_pool(block) % 2];
+    BASE_CHECK_EQ(block->state, CCA__BLOCK_PENDING);
+    cca__uses_forget_locked(cca, stream, block);
+    // First, so that the limits are those of the counters that the free tests.
+    cca__stats_count_pending_locked(pool, -1, -(int64_t)block->size);
+    cca__pool_free_locked(cca, pool, number, over_limit);
+}
+
+// Returns the stream whose lock is still held; NULL: none. A stream that passed a limit meets the
+// others at once, under the events lock: their locks come later in the order.
+static struct cca__stream *complete_frees(struct cca *cca, const struct finished *finished) {
+    struct cca__stream *locked = NULL;
+    for (uint32_t number = finished->first, next; number != 0; number = next) {
+        struct cca__block *const block = cca__block_at(cca, number);
+        struct cca__stream *const stream = cca__stream_at(cca, cca__block_pool(block) / 2);
+        bool over_limit = false;
+        next = block->link[0];
+        if (stream != locked) {
+            if (locked != NULL) cca__lock_release(&locked->lock);
+            cca__lock_take(&stream->lock);
+            locked = stream;
+        }
+        complete_free_locked(cca, stream, number, &over_limit);
+        if (!over_limit) continue;
+        cca__lock_release(&stream->lock);
+        cca__stats_meet(stream);
+        locked = NULL;
+    }
+    return locked;
+}
+
+static void complete_all_frees(struct cca *cca, const struct finished *finished) {
+    struct cca__stream *const locked = complete_frees(cca, finished);
+    if (locked != NULL) cca__lock_release(&locked->lock);
+}
+
+// As cca__event_query, but the runtime may remember that one was not complete.
+static inline enum base_status query(const struct cca__device *device, cudaEvent_t event,
+                                     bool *is_complete) {
+    const cudaError_t error = cudaEventQuery(event);
+    *is_complete = error == cudaSuccess;
+    return error == cudaSuccess || error == cudaErrorNotReady
+               ? BASE_OK
+               : cca__cuda_failed(error, "cudaEventQuery on device %d", device->ordinal);
 }
 
 enum base_status cca__event_query(const struct cca__device *device, cudaEvent_t event,
                                   bool *is_complete) {
-    const cudaError_t error = cudaEventQuery(event);
-    *is_complete = error == cudaSuccess;
-    if (error == cudaErrorNotReady)
-        (void)cudaGetLastError();
-    else if (error != cudaSuccess)
-        return cca__cuda_failed(error, "cudaEventQuery on device %d", device->ordinal);
-    return BASE_OK;
+    const enum base_status status = query(device, event, is_complete);
+    if (status == BASE_OK && !*is_complete) (void)cudaGetLastError();
+    return status;
 }
 
 // Looks behind an unfinished front, where the last poll left off; at the end it begins anew.
-static enum base_status poll_behind_locked(struct cca__device *device,
-                                           struct cca__event_queue *queue) {
+static APART enum base_status poll_behind_locked(struct cca__device *device,
+                                                 struct cca__event_queue *queue,
+                                                 struct finished *finished) {
     if (queue->next_behind == 0 || queue->next_behind >= queue->count) queue->next_behind = 1;
     for (int asked = 0; asked < CCA__SKIPPED_MAX && queue->next_behind < queue->count; ++asked) {
         const size_t index = queue->next_behind;
@@ -252,30 +330,40 @@ static enum base_status poll_behind_locked(struct cca__device *device,
             cca__event_query(device, cca__event_queue_at(queue, index)->event, &is_complete);
         if (status != BASE_OK) return status;
         if (is_complete)
-            finish_event_locked(device, queue, index);
+            finish_event_locked(device, cca__event_queue_remove(queue, index), finished);
         else
             ++queue->next_behind;
     }
     return BASE_OK;
 }
 
+// What a poll finds. Events that are not complete the runtime remembers as an error, to be cleared
+// once for all queues.
+struct poll {
+    struct finished finished;
+    bool unfinished;
+};
+
 static enum base_status poll_queue_locked(struct cca__device *device,
-                                          struct cca__event_queue *queue) {
+                                          struct cca__event_queue *queue, struct poll *poll) {
     while (queue->count > 0) {
         bool is_complete;
         const enum base_status status =
-            cca__event_query(device, cca__event_queue_at(queue, 0)->event, &is_complete);
+            query(device, cca__event_queue_at(queue, 0)->event, &is_complete);
         if (status != BASE_OK) return status;
-        if (!is_complete)
-            return device->owner->config.own.skip_stuck ? poll_behind_locked(device, queue)
-                                                        : BASE_OK;
-        finish_event_locked(device, queue, 0);
+        if (!is_complete) {
+            poll->unfinished = true;
+            return device->owner->config.own.skip_stuck
+                       ? poll_behind_locked(device, queue, &poll->finished)
+                       : BASE_OK;
+        }
+        finish_event_locked(device, cca__event_queue_pop(queue), &poll->finished);
     }
     return BASE_OK;
 }
 
 // Polls the queues that blocks of STREAM may wait in, and forgets those that became empty.
-static enum base_status poll_own_locked(struct cca__stream *stream) {
+static APART enum base_status poll_own_locked(struct cca__stream *stream, struct poll *poll) {
     struct cca__device *const device = stream->device;
     const uint64_t waits_for = atomic_load_explicit(&stream->waits_for, memory_order_relaxed);
     uint64_t left = 0;
@@ -283,7 +371,7 @@ static enum base_status poll_own_locked(struct cca__stream *stream) {
     for (size_t index = 0; index < device->stream_count; ++index) {
         struct cca__stream *const user = device->by_handle[index];
         if ((waits_for & cca__stream_bit(user)) == 0) continue;
-        if (status == BASE_OK) status = poll_queue_locked(device, &user->queue);
+        if (status == BASE_OK) status = poll_queue_locked(device, &user->queue, poll);
         if (user->queue.count > 0) left |= cca__stream_bit(user);
     }
     atomic_store_explicit(&stream->waits_for, left, memory_order_relaxed);
@@ -296,30 +384,49 @@ static bool polls_nothing(const struct cca__stream *stream) {
            atomic_load_explicit(&stream->waits_for, memory_order_relaxed) == 0;
 }
 
-static enum base_status poll_locked(struct cca__stream *stream) {
-    struct cca__device *const device = stream->device;
-    if (atomic_load_explicit(&device->polls_own, memory_order_relaxed))
-        return poll_own_locked(stream);
+static inline enum base_status poll_all_locked(struct cca__device *device, struct poll *poll) {
+    const size_t count = device->stream_count;
     enum base_status status = BASE_OK;
-    for (size_t index = 0; index < device->stream_count && status == BASE_OK; ++index)
-        status = poll_queue_locked(device, &device->by_handle[index]->queue);
+    for (size_t index = 0; index < count && status == BASE_OK; ++index) {
+        struct cca__event_queue *const queue = &device->by_handle[index]->queue;
+        if (queue->count > 0) status = poll_queue_locked(device, queue, poll);
+    }
+    return status;
+}
+
+// *LOCKED: the stream whose lock is still held; NULL: none.
+static enum base_status poll_locked(struct cca__stream *stream, struct cca__stream **locked) {
+    struct cca__device *const device = stream->device;
+    struct poll poll = {.unfinished = false};
+    const enum base_status status = atomic_load_explicit(&device->polls_own, memory_order_relaxed)
+                                        ? poll_own_locked(stream, &poll)
+                                        : poll_all_locked(device, &poll);
+    if (poll.unfinished) (void)cudaGetLastError();
+    *locked = complete_frees(device->owner, &poll.finished);
     return status;
 }
 
 enum base_status cca__poll_pending(struct cca__stream *stream) {
+    struct cca__stream *locked;
     if (polls_nothing(stream)) return BASE_OK;
     cca__lock_take(&stream->device->events_lock);
-    const enum base_status status = poll_locked(stream);
+    const enum base_status status = poll_locked(stream, &locked);
+    if (locked != NULL) cca__lock_release(&locked->lock);
     cca__lock_release(&stream->device->events_lock);
     return status;
 }
 
-enum base_status cca__poll_pending_if_idle(struct cca__stream *stream, bool *polled) {
+enum base_status cca__poll_pending_if_idle(struct cca__stream *stream, bool *polled,
+                                           bool *is_locked) {
+    struct cca__stream *locked;
     *polled = true;
+    *is_locked = false;
     if (polls_nothing(stream)) return BASE_OK;
     *polled = cca__lock_try(&stream->device->events_lock);
     if (!*polled) return BASE_OK;
-    const enum base_status status = poll_locked(stream);
+    const enum base_status status = poll_locked(stream, &locked);
+    *is_locked = status == BASE_OK && locked == stream;
+    if (locked != NULL && !*is_locked) cca__lock_release(&locked->lock);
     cca__lock_release(&stream->device->events_lock);
     return status;
 }
@@ -340,7 +447,9 @@ enum base_status cca__event_wait_locked(struct cca__device *device, struct cca__
     // A poll of another thread may have seen it first.
     for (index = 0; index < queue->count; ++index) {
         if (cca__event_queue_at(queue, index)->sequence != entry.sequence) continue;
-        finish_event_locked(device, queue, index);
+        struct finished finished = {0};
+        finish_event_locked(device, cca__event_queue_remove(queue, index), &finished);
+        complete_all_frees(device->owner, &finished);
         break;
     }
     return BASE_OK;

@@ -18,13 +18,13 @@
 // named by cca__block.uses.
 #define CCA__USES_PER_RECORD 26
 struct cca__use_record {
-    uint32_t next;   // more streams; 0
+    uint32_t next;   // more streams, or unused records; 0
     uint16_t count;  // of pools below
-    uint16_t events; // of the first record: not complete yet
+    uint16_t events; // of the first record: not complete yet. Written under the events lock
     uint16_t pools[CCA__USES_PER_RECORD];
-    // Of the first record, while pending frees are counted (pending_frees.c), else 0: its events
-    // that are complete, whether one lies behind an unfinished one, whether the block was added.
-    // Guarded by the events lock.
+    // Of the first record, while pending frees are counted (pending_frees.c), else 0, in unused
+    // records too: its events that are complete, whether one lies behind an unfinished one, whether
+    // the block was added. Guarded by the events lock.
     uint16_t complete;
     bool is_behind, is_counted;
 };
@@ -35,17 +35,36 @@ static inline struct cca__use_record *cca__use_record_at(const struct cca *cca, 
     return (struct cca__use_record *)(void *)cca->use_records.base + number;
 }
 
-// Adds USER to the block's streams. The lock of the block's stream held.
-enum base_status cca__use_add_locked(struct cca *cca, struct cca__block *block,
-                                     const struct cca__stream *user) BASE_MUST_USE;
+enum base_status cca__use_add_further_locked(struct cca *cca, struct cca__block *block,
+                                             const struct cca__stream *user) BASE_MUST_USE;
 
-// Forgets a block's streams; they are none afterwards. The same lock held.
-void cca__uses_forget_locked(struct cca *cca, struct cca__block *block);
+// Adds USER to the streams of a block of STREAM, whose lock is held.
+BASE_MUST_USE static inline enum base_status cca__use_add_locked(struct cca *cca,
+                                                                 struct cca__stream *stream,
+                                                                 struct cca__block *block,
+                                                                 const struct cca__stream *user) {
+    const uint32_t number = stream->unused_uses;
+    if (block->uses != 0 || number == 0) return cca__use_add_further_locked(cca, block, user);
+    struct cca__use_record *const record = cca__use_record_at(cca, number);
+    stream->unused_uses = record->next;
+    record->next = 0;
+    record->count = 1;
+    record->pools[0] = user->pools[CCA__POOL_SMALL].number;
+    block->uses = number;
+    return BASE_OK;
+}
 
-// Frees a block with uses: records the events and lets it wait. No lock held; POINTER may have
-// been freed meanwhile. If an event cannot be recorded the block stays with the caller.
-enum base_status cca__free_used(struct cca__stream *stream, void *pointer,
-                                uint32_t number) BASE_MUST_USE;
+// Forgets a block's streams; they are none afterwards. The same lock held. The records stay with
+// the stream for its next blocks.
+void cca__uses_forget_locked(struct cca *cca, struct cca__stream *stream, struct cca__block *block);
+// Gives the stream's unused records back. Its lock held.
+void cca__uses_trim_locked(struct cca *cca, struct cca__stream *stream);
+
+// Frees a block with uses, handed out at POINTER: records the events and lets it wait. The lock of
+// its stream is held, and released here. If an event cannot be recorded the block stays with the
+// caller.
+enum base_status cca__free_used_locked(struct cca__stream *stream, void *pointer,
+                                       uint32_t number) BASE_MUST_USE;
 
 // How many events behind an unfinished one x_skip_stuck asks about at a time.
 #define CCA__SKIPPED_MAX 16
@@ -53,8 +72,10 @@ enum base_status cca__free_used(struct cca__stream *stream, void *pointer,
 // Completes the frees whose events are done, for a request of STREAM. No lock held. An event that
 // cannot be asked stays in its queue.
 enum base_status cca__poll_pending(struct cca__stream *stream) BASE_MUST_USE;
-// The same unless another thread polls, records or asks just now: *polled.
-enum base_status cca__poll_pending_if_idle(struct cca__stream *stream, bool *polled) BASE_MUST_USE;
+// The same unless another thread polls, records or asks just now: *polled. *is_locked: the stream's
+// lock is held since, for the request.
+enum base_status cca__poll_pending_if_idle(struct cca__stream *stream, bool *polled,
+                                           bool *is_locked) BASE_MUST_USE;
 
 // Events of the device's own, for one use each. The events lock held.
 enum base_status cca__event_take_locked(struct cca__device *device,

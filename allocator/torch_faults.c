@@ -119,7 +119,7 @@ void cca__gone_settle_locked(struct cca__device *device) {
 static void free_for_the_program_locked(struct cca__pool *pool, uint32_t number, bool *over_limit) {
     struct cca *const cca = pool->device->owner;
     struct cca__block *const block = cca__block_at(cca, number);
-    cca__uses_forget_locked(cca, block);
+    cca__uses_forget_locked(cca, pool->stream, block);
     if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(pool->device, -1);
     if (cca->watched) cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
     cca__pool_free_locked(cca, pool, number, over_limit);
