@@ -414,7 +414,7 @@ static enum base_status caching_record_stream(struct allocator *allocator, void 
     if (pool_number < 2) return record_searching(cca, pointer, handle);
     struct cca__stream *const stream = cca__stream_at(cca, pool_number / 2);
     struct cca__stream *user;
-    if (!cca__stream_known(stream->device, handle, &user) || user == stream)
+    if (!cca__stream_known(stream->device, handle, &user) || user == stream->home)
         return record_searching(cca, pointer, handle);
     cca__lock_take(&stream->lock);
     if (!cca__block_is_handed_out(block, &stream->pools[pool_number % 2], pointer)) {
