@@ -94,3 +94,35 @@ enum base_status cca__pointer_invalid(struct cca *cca, const void *pointer) {
     }
     return base_status_set(BASE_INVALID_POINTER, "invalid device pointer: %p: %s", pointer, what);
 }
+
+//------------------------------------------------------------------------------------------------
+// With a lock.
+
+// Finds the handed-out block at POINTER and returns with its stream locked; false: there is none.
+static bool find_and_lock(struct cca *cca, const void *pointer, struct cca__pool **pool,
+                          struct cca__block **block) {
+    const uint32_t number = cca__block_lookup(cca, pointer);
+    *block = cca__block_at(cca, number);
+    *pool = number != 0 ? cca__pool_at(cca, cca__block_pool(*block)) : NULL;
+    if (*pool == NULL) return false;
+    cca__lock_take(&(*pool)->stream->lock);
+    if (cca__block_is_handed_out(*block, *pool, pointer)) return true;
+    cca__lock_release(&(*pool)->stream->lock);
+    return false;
+}
+
+enum base_status cca__pointer_lock(struct cca *cca, const void *pointer, struct cca__pool **pool,
+                                   struct cca__block **block) {
+    return find_and_lock(cca, pointer, pool, block) ? BASE_OK : cca__pointer_invalid(cca, pointer);
+}
+
+enum base_status cca__pointer_lock_around(struct cca *cca, const void *pointer,
+                                          struct cca__pool **pool, struct cca__block **block) {
+    if (find_and_lock(cca, pointer, pool, block)) return BASE_OK;
+    if (!cca->refuse_interior_pointers) {
+        *block = cca__pointer_lock_block(cca, pointer, pool);
+        if (*block != NULL && (*block)->state == CCA__BLOCK_ALLOCATED) return BASE_OK;
+        if (*block != NULL) cca__lock_release(&(*pool)->stream->lock);
+    }
+    return cca__pointer_invalid(cca, pointer);
+}
