@@ -69,7 +69,8 @@ struct cca__pool {
 struct cca__segment {
     uint64_t address, size;
     uint64_t registration; // rises with each new segment of the allocator
-    uint64_t gone_bytes; // x_torch_faults: given back while blocks of it were in use; 0: it is there
+    // x_torch_faults: given back while blocks of it were in use; 0: it is there
+    uint64_t gone_bytes;
     uint32_t first_block;
     uint32_t previous, next; // the stream's segments, in no order
     uint32_t directory;      // of the page table, for a small segment; 0

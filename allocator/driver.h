@@ -23,7 +23,8 @@ struct cca__driver_calls {
                            size_t count);
 };
 
-// Memory, or addresses, of which no segment knows, since the driver did not take it back when it was asked to.
+// Memory, or addresses, of which no segment knows, since the driver did not take it back when it
+// was asked to.
 struct cca__driver_kept {
     CUmemGenericAllocationHandle handle;
     bool has_handle;
@@ -49,9 +50,9 @@ enum base_status cca__driver_failed(const struct cca__driver_calls *calls, CUres
                                     const char *call, const struct cca__device *device,
                                     uint64_t address, size_t size);
 
-// Unmaps memory, if it is mapped (address 0: nowhere), and gives it back, or addresses, for a caller
-// who has
-// another failure to tell than that the driver refuses: what it refuses is kept for later.
+// Unmaps memory, if it is mapped (address 0: nowhere), and gives it back, or addresses, for a
+// caller who has another failure to tell than that the driver refuses: what it refuses is kept for
+// later.
 void cca__driver_give_back(struct cca__device *device, struct cca__driver_kept memory);
 // Asks again for what was kept.
 void cca__driver_drop_kept(struct cca__device *device);

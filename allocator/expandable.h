@@ -24,8 +24,8 @@ enum base_status cca__expandable_reserve(struct cca__device *device, size_t byte
 // Gives the addresses back. Nothing may be mapped. On failure the segment is as it was.
 enum base_status cca__expandable_free(struct cca__device *device,
                                       struct cca__expandable *segment) BASE_MUST_USE;
-// The same for a caller who has another failure to tell: what the driver refuses now it is asked for
-// again later. SEGMENT is gone.
+// The same for a caller who has another failure to tell: what the driver refuses now it is asked
+// for again later. SEGMENT is gone.
 void cca__expandable_abandon(struct cca__device *device, struct cca__expandable *segment);
 // Unmaps what is mapped and gives everything back; the device's end, where errors have nowhere to
 // go.
@@ -49,7 +49,6 @@ enum base_status cca__expandable_unmap(struct cca__device *device, cudaStream_t 
 
 // Lets another device read and write what is mapped; device->peers says whom later mappings let.
 enum base_status cca__expandable_add_peer(struct cca__device *device,
-                                          struct cca__expandable *segment,
-                                          int peer) BASE_MUST_USE;
+                                          struct cca__expandable *segment, int peer) BASE_MUST_USE;
 
 #endif

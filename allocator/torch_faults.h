@@ -14,8 +14,7 @@
 // - The program's pointers into it are dangling, but their frees are accepted, waits for events
 //   included, each once.
 // - If the driver gives the addresses to a new segment first, the blocks in use there count as
-// freed
-//   at that moment: from then on their addresses name what is new.
+//   freed at that moment: from then on their addresses name what is new.
 #ifndef TIDEMARK_ALLOCATOR_TORCH_FAULTS_H
 #define TIDEMARK_ALLOCATOR_TORCH_FAULTS_H
 

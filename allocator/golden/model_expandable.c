@@ -16,8 +16,8 @@ bool model__expands(const struct model *model) { return model->settings.expandab
 
 static size_t extent(const struct model *model, size_t index) {
     const struct model_block *block = &model->blocks[index];
-    const bool grows = index + 1 < model->block_count && block[1].segment == block->segment &&
-                       block[1].unmapped;
+    const bool grows =
+        index + 1 < model->block_count && block[1].segment == block->segment && block[1].unmapped;
     return block->size + (grows ? block[1].size : 0);
 }
 
@@ -123,8 +123,7 @@ static enum base_status new_range(struct model *model, size_t rounded, unsigned 
         range_event(model, ALLOCATOR_SEGMENT_UNRESERVE, address, size, stream);
         return BASE_OUT_OF_MEMORY;
     }
-    model->ranges =
-        realloc(model->ranges, (model->range_count + 1) * sizeof *model->ranges);
+    model->ranges = realloc(model->ranges, (model->range_count + 1) * sizeof *model->ranges);
     BASE_CHECK(model->ranges != NULL);
     model->ranges[model->range_count++] =
         (struct model_range){.segment = segment, .address = address, .size = size, .page = page};
@@ -145,8 +144,7 @@ static void range_remove(struct model *model, size_t index) {
     model_device_address_free(&model->device);
     range_event(model, ALLOCATOR_SEGMENT_UNRESERVE, range->address, range->size, block.stream);
     model->range_count--;
-    memmove(range, range + 1,
-            (size_t)(&model->ranges[model->range_count] - range) * sizeof *range);
+    memmove(range, range + 1, (size_t)(&model->ranges[model->range_count] - range) * sizeof *range);
     model__block_remove(model, index);
 }
 
@@ -174,9 +172,9 @@ static size_t find(const struct model *model, size_t rounded, unsigned stream, b
         size_t start = index;
         if (index > 0 && block[-1].segment == block->segment && is_usable(&block[-1])) start--;
         size_t sum = 0;
-        for (size_t at = start; at < model->block_count &&
-                                model->blocks[at].segment == block->segment &&
-                                is_usable(&model->blocks[at]);
+        for (size_t at = start;
+             at < model->block_count && model->blocks[at].segment == block->segment &&
+             is_usable(&model->blocks[at]);
              at++) {
             sum += model->blocks[at].size;
             if (sum >= rounded) return start;
@@ -197,9 +195,11 @@ static enum base_status create_pages(struct model *model, size_t page, size_t co
                 "map %zu bytes (free: %llu, total: %llu).",
                 page, (unsigned long long)model_device_free_bytes(&model->device),
                 (unsigned long long)model->device.capacity_bytes);
-        while (created-- > 0) model_device_release(&model->device, page);
+        while (created-- > 0)
+            model_device_release(&model->device, page);
         if (code == cudaErrorMemoryAllocation) return BASE_OUT_OF_MEMORY;
-        return base_status_set(BASE_CUDA, "CUDA error: cuMemCreate of %zu bytes failed: cudaError %d", page, code);
+        return base_status_set(
+            BASE_CUDA, "CUDA error: cuMemCreate of %zu bytes failed: cudaError %d", page, code);
     }
     return BASE_OK;
 }
@@ -268,8 +268,7 @@ static bool joins(const struct model *model, size_t index) {
 static void unmap_block(struct model *model, size_t index) {
     const struct model_block block = model->blocks[index];
     const struct model_range range = *range_of(model, block.segment);
-    const uint64_t begin =
-        range.address + base_round_up(block.address - range.address, range.page);
+    const uint64_t begin = range.address + base_round_up(block.address - range.address, range.page);
     const uint64_t end =
         range.address + (block.address + block.size - range.address) / range.page * range.page;
     if (end <= begin) return;

@@ -75,8 +75,8 @@ enum base_status model__plain_malloc(struct model *model, size_t size, void **po
     uint64_t address = 0;
     const int code = model_device_malloc(&model->device, size, &address);
     if (code != 0)
-        return base_status_set(BASE_CUDA, "CUDA error: cudaMalloc of %zu bytes failed: cudaError %d", size,
-                               code);
+        return base_status_set(
+            BASE_CUDA, "CUDA error: cudaMalloc of %zu bytes failed: cudaError %d", size, code);
     model->plain = model__array_grow(model->plain, model->plain_count, &model->plain_capacity,
                                      sizeof *model->plain);
     model->plain[model->plain_count++] = (struct model_plain){.address = address, .size = size};

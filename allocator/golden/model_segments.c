@@ -94,12 +94,14 @@ static void collect_garbage(struct model *model) {
 }
 
 static enum base_status device_error(size_t size, int code) {
-    return base_status_set(BASE_CUDA, "CUDA error: cudaMalloc of %zu bytes failed: cudaError %d", size, code);
+    return base_status_set(BASE_CUDA, "CUDA error: cudaMalloc of %zu bytes failed: cudaError %d",
+                           size, code);
 }
 
 size_t model__segment_insert(struct model *model, const struct model_block *block) {
     size_t index = 0;
-    while (index < model->block_count && model->blocks[index].address < block->address) index++;
+    while (index < model->block_count && model->blocks[index].address < block->address)
+        index++;
     model__block_insert(model, index, block);
     return index;
 }
