@@ -329,7 +329,7 @@ static enum base_status judge(struct cca__capture_reuse *reuse, struct cca__reus
             view->to_judge = number;
         }
     }
-    qsort(reuse->proofs, *count, sizeof *reuse->proofs, by_order);
+    if (*count > 1) qsort(reuse->proofs, *count, sizeof *reuse->proofs, by_order);
     for (size_t index = 0; index < *count; ++index)
         reuse->proven[index] = reuse->proofs[index].token;
     return BASE_OK;
