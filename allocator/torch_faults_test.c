@@ -89,8 +89,8 @@ static void a_free_that_waits_for_events_ends_in_order(void) {
     allocator_destroy(allocator);
 }
 
-// The driver may give the addresses to the next segment: what is in use there counts as freed.
-static void addresses_that_come_again_name_what_is_new(void) {
+// On a device that gives addresses out again.
+static struct allocator *create_where_addresses_come_again(void) {
     struct allocator *allocator = NULL;
     BASE_CHECK_EQ(sim_configure(&(struct sim_options){.capacity_bytes = GIB,
                                                       .addresses = SIM_ADDRESSES_REUSED,
@@ -99,6 +99,12 @@ static void addresses_that_come_again_name_what_is_new(void) {
     BASE_CHECK_EQ(
         cca_allocator_create(&(struct cca_options){.config = "x_torch_faults:True"}, &allocator),
         BASE_OK);
+    return allocator;
+}
+
+// The driver may give the addresses to the next segment: what is in use there counts as freed.
+static void addresses_that_come_again_name_what_is_new(void) {
+    struct allocator *const allocator = create_where_addresses_come_again();
     char *const whole = testing_malloc(allocator, 300 * MIB, NULL);
     testing_free(allocator, whole);
     char *const first = testing_malloc(allocator, 150 * MIB, NULL);
@@ -118,14 +124,7 @@ static void addresses_that_come_again_name_what_is_new(void) {
 
 // The program got the addresses by itself: they are not the allocator's to give back any more.
 static void the_end_of_the_allocator_leaves_what_went_alone(void) {
-    struct allocator *allocator = NULL;
-    BASE_CHECK_EQ(sim_configure(&(struct sim_options){.capacity_bytes = GIB,
-                                                      .addresses = SIM_ADDRESSES_REUSED,
-                                                      .numerics = SIM_NUMERICS_OFF}),
-                  BASE_OK);
-    BASE_CHECK_EQ(
-        cca_allocator_create(&(struct cca_options){.config = "x_torch_faults:True"}, &allocator),
-        BASE_OK);
+    struct allocator *const allocator = create_where_addresses_come_again();
     void *const whole = testing_malloc(allocator, 300 * MIB, NULL);
     void *behind, *own;
     BASE_CHECK_EQ(cudaMalloc(&behind, 2 * MIB), cudaSuccess); // keeps larger segments away
