@@ -24,6 +24,7 @@
 #include "allocator/address_set.h"
 #include "allocator/allocator.h"
 #include "allocator/block.h"
+#include "allocator/capture_marks.h"
 #include "allocator/cca.h"
 #include "allocator/config.h"
 #include "allocator/event_queue.h"
@@ -194,6 +195,7 @@ struct cca__device {
     _Atomic bool polls_own;       // x_poll:own; read without the lock
     cudaEvent_t *spare_events;
     size_t spare_event_count, spare_event_capacity;
+    struct cca__capture_marks marks;
 };
 
 struct cca {
@@ -223,6 +225,7 @@ struct cca {
     struct cca_warning_observer warnings;
     struct cca_rejection_observer rejection_observer;
     struct cca_process_source process_source;
+    struct cca_current_stream_source current_stream; // without a function: none
     struct cca_clock clock;
     struct allocator *uncached; // serves the requests if there is no cache; else NULL
     struct allocator_operations uncached_operations;
