@@ -1,6 +1,7 @@
 // See compare.h.
 #include "allocator/golden/compare.h"
 
+#include "allocator/golden/differences.h"
 #include "allocator/golden/log.h"
 #include "allocator/golden/session.h"
 #include "base/check.h"
@@ -169,6 +170,7 @@ static void compare_log(struct golden_result *result, const struct golden_log *l
     if (status == BASE_OK) status = add_settings(&options, more, config);
     if (status == BASE_OK) status = golden_session_create(subject, &options, &session);
     if (status != BASE_OK) {
+        (void)base_status_prefix(status, "%s", result->path);
         result_fail(result, status, 0);
         return;
     }
@@ -211,8 +213,20 @@ void golden_result_print(const struct golden_result *result, FILE *output) {
         return;
     }
     print_name(result->path, output);
-    if (result->verdict == GOLDEN_AGREES)
-        fprintf(output, ": %zu lines agree\n", result->line_count);
+    if (result->verdict == GOLDEN_AGREES) {
+        fprintf(output, ": %zu lines agree", result->line_count);
+        if (result->survived_count > 0)
+            fprintf(output, "; what crashes PyTorch does not crash the allocator: %zu operations",
+                    result->survived_count);
+        fputc('\n', output);
+    }
+    if (result->verdict == GOLDEN_DIFFERS_BY_DESIGN) {
+        const struct golden_fault *const fault = result->difference->fault;
+        fprintf(output,
+                ": differs by design from line %zu on, agrees under %s\n  PyTorch   %s\n  here      "
+                "%s\n",
+                result->line_number, fault->setting, fault->torch, fault->ours);
+    }
     if (result->verdict == GOLDEN_UNSUPPORTED) {
         fprintf(output, ": not compared: %s", result->reason);
         if (result->line_number > 0) fprintf(output, " (line %zu)", result->line_number);

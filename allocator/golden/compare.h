@@ -14,17 +14,22 @@
 enum golden_verdict {
     GOLDEN_AGREES,
     GOLDEN_DIFFERS,
+    GOLDEN_DIFFERS_BY_DESIGN, // it records a fault of PyTorch (differences.h)
     GOLDEN_UNSUPPORTED, // needs what is not built: nothing of it counts
     GOLDEN_UNREADABLE,  // missing or malformed
 };
 
 #define GOLDEN_LINE_LENGTH_MAX 8192
 
+struct golden_difference;
+
 struct golden_result {
     const char *path; // as given
     const char *subject_name;
     enum golden_verdict verdict;
     size_t line_count;  // lines that agreed, up to the first difference
+    size_t survived_count; // operations that crash PyTorch, and not the allocator
+    const struct golden_difference *difference; // by design
     size_t out_of_memory_count; // errors whose numbers were checked (session_relations.c)
     size_t line_number; // of the first difference, in the file
     char recorded[GOLDEN_LINE_LENGTH_MAX],

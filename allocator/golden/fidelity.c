@@ -2,7 +2,7 @@
 #include "allocator/golden/fidelity.h"
 
 #include "allocator/config_keys.h"
-#include "allocator/golden/compare.h"
+#include "allocator/golden/differences.h"
 #include "allocator/golden/recorded_logs.h"
 #include "allocator/pools.h"
 #include "allocator/public_faults/public_faults.h"
@@ -51,7 +51,7 @@ static const struct golden_result *replay(const char *log, const char *more) {
     static struct golden_result result;
     char path[256];
     snprintf(path, sizeof path, FIDELITY_LOGS "/%s.log", log);
-    golden_compare(path, &golden_subject_caching, more[0] != '\0' ? more : NULL, &result);
+    golden_judge(path, &golden_subject_caching, more[0] != '\0' ? more : NULL, &result);
     return &result;
 }
 
@@ -113,38 +113,29 @@ static void print_freedoms(FILE *output) {
 //--------------------------------------------------------------------------------------------------
 // Deliberate differences.
 
-// In logs: the default differs from this line of the file on, with the setting nothing does.
-static const struct {
-    const char *log;
-    size_t line;
-    const char *setting, *torch, *ours, *reason;
-} differences[] = {
-    {"rule-release-split-block", 14, "x_torch_faults:True",
-     "a block inside a segment is given to cudaFree after `max_split_size_mb` was lowered: the "
-     "request fails with the driver's error",
-     "only whole segments are released; the request is an ordinary out of memory",
-     "an error that is none of the program's"},
-    {"rule-release-split-head", 9, "x_torch_faults:True",
-     "a segment's first block is released with the whole segment, blocks in use included",
-     "memory in use stays; the request is an ordinary out of memory",
-     "the program's data would be lost without a word"},
-};
+static void print_difference(const struct golden_difference *difference) {
+    base_check_context("%s", difference->log);
+    const struct golden_result *const result = replay(difference->log, "");
+    BASE_CHECK_EQ(result->verdict, GOLDEN_DIFFERS_BY_DESIGN);
+    base_check_context(NULL);
+}
 
+// A row a fault: the logs that record it follow each other.
 static void print_differences(FILE *output) {
     fputs("| recorded in | PyTorch 2.15 | here | why | PyTorch's by |\n|---|---|---|---|---|\n",
           output);
-    for (size_t row = 0; row < sizeof differences / sizeof differences[0]; row++) {
-        base_check_context("%s", differences[row].log);
-        const struct golden_result *result = replay(differences[row].log, "");
-        BASE_CHECK_EQ(result->verdict, GOLDEN_DIFFERS);
-        BASE_CHECK_EQ(result->line_number, differences[row].line);
-        result = replay(differences[row].log, differences[row].setting);
-        BASE_CHECK_EQ(result->verdict, GOLDEN_AGREES);
-        fprintf(output, "| `%s`, from line %zu on | %s | %s | %s | `%s` |\n", differences[row].log,
-                differences[row].line, differences[row].torch, differences[row].ours,
-                differences[row].reason, differences[row].setting);
+    for (size_t row = 0; row < golden_difference_count;) {
+        const struct golden_fault *const fault = golden_differences[row].fault;
+        const char *separator = "| ";
+        for (; row < golden_difference_count && golden_differences[row].fault == fault; row++) {
+            print_difference(&golden_differences[row]);
+            fprintf(output, "%s`%s`, from line %zu on", separator, golden_differences[row].log,
+                    golden_differences[row].line);
+            separator = "; ";
+        }
+        fprintf(output, " | %s | %s | %s | `%s` |\n", fault->torch, fault->ours, fault->reason,
+                fault->setting);
     }
-    base_check_context(NULL);
 }
 
 // In no log: what is done instead, shown by a few calls.

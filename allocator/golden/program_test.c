@@ -1,103 +1,54 @@
 // The golden program itself: that a difference cannot hide, and what bad input gets. A referee that
 // never says no is worth nothing, so a recorded log is broken on purpose, line by line.
 #include "allocator/golden/compare.h"
+#include "allocator/golden/program_check.h"
 #include "base/check.h"
-#include "base/child.h"
-#include "base/file.h"
-#include "base/size.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define PROGRAM  "allocator/golden/golden"
-#define GOOD_LOG "allocator/golden/testdata/rule-pending.log"
-
-static char *temporary_path(const char *name) {
-    static char path[4096];
-    const char *folder = getenv("TEST_TMPDIR");
-    snprintf(path, sizeof path, "%s/%s", folder == NULL ? "/tmp" : folder, name);
-    return path;
-}
-
-static const char *write_log(const char *name, const char *text) {
-    const char *path = temporary_path(name);
-    FILE *file = fopen(path, "w");
-    BASE_CHECK(file != NULL);
-    fputs(text, file);
-    BASE_CHECK_EQ(fclose(file), 0);
-    return path;
-}
-
-static char *read_text(const char *path) {
-    char *text;
-    size_t size;
-    BASE_CHECK_EQ(base_file_read(path, BASE_MIB, &text, &size), BASE_OK);
-    return text;
-}
-
-struct arguments {
-    const char *items[3];
-};
-
-static void run_program(void *context) {
-    const struct arguments *arguments = context;
-    char *argv[] = {PROGRAM,
-                    "--subject",
-                    "model",
-                    (char *)(uintptr_t)arguments->items[0],
-                    (char *)(uintptr_t)arguments->items[1],
-                    NULL};
-    unsetenv("BUILD_WORKING_DIRECTORY");
-    execv(PROGRAM, argv);
-    _exit(127);
-}
+#define GOOD_LOG GOLDEN_LOGS_FOLDER "rule-pending.log"
 
 // Runs the program over one or two logs.
 static struct base_child run_over(const char *first, const char *second) {
-    struct arguments arguments = {.items = {first, second}};
-    return base_child_run(run_program, &arguments);
-}
-
-static void check_contains(const char *text, const char *part) {
-    if (strstr(text, part) == NULL) fprintf(stderr, "\"%s\" is not in:\n%s\n", part, text);
-    BASE_CHECK(strstr(text, part) != NULL);
+    return program_run((const char *const[]){"--subject", "model", first, second, NULL});
 }
 
 static void agreeing_log_exits_0_and_counts_its_lines(void) {
     struct base_child child = run_over(GOOD_LOG, NULL);
     BASE_CHECK_EQ(child.exit_code, 0);
-    check_contains(child.output_text, "rule-pending: 125 lines agree\n");
-    check_contains(child.output_text,
-                   "1 logs agree, 125 lines; 0 differ, 0 not compared, 0 unreadable\n");
+    program_check_contains(child.output_text, "rule-pending: 125 lines agree\n");
+    program_check_contains(child.output_text,
+                   "1 logs agree, 125 lines; 0 differ by design, 0 differ, 0 not compared, "
+                           "0 unreadable\n");
     base_child_deinit(&child);
 }
 
 static void one_changed_number_exits_1_and_shows_both_lines(void) {
-    const char *path = write_log("changed.log", "capacity 1073741824\n"
+    const char *path = program_write("changed.log", "capacity 1073741824\n"
                                                 "alloc 1 1000 0 = 0 0 1024 | M1\n"
                                                 "alloc 2 1000 0 = 0 1536 1024\n"
                                                 "free 1 = ok\n");
     struct base_child child = run_over(path, GOOD_LOG);
     BASE_CHECK_EQ(child.exit_code, 1);
-    check_contains(child.output_text, "changed: DIFFERS after 1 lines that agree\n");
-    check_contains(child.output_text, "changed.log:3\n");
-    check_contains(child.output_text, "recorded  alloc 2 1000 0 = 0 1536 1024\n");
-    check_contains(child.output_text, "model     alloc 2 1000 0 = 0 1024 1024\n");
-    check_contains(child.output_text,
+    program_check_contains(child.output_text, "changed: DIFFERS after 1 lines that agree\n");
+    program_check_contains(child.output_text, "changed.log:3\n");
+    program_check_contains(child.output_text, "recorded  alloc 2 1000 0 = 0 1536 1024\n");
+    program_check_contains(child.output_text, "model     alloc 2 1000 0 = 0 1024 1024\n");
+    program_check_contains(child.output_text,
                    "rule-pending: 125 lines agree\n"); // the next file is still compared
     base_child_deinit(&child);
 }
 
 static enum golden_verdict compare_text(const char *text, struct golden_result *result) {
-    golden_compare(write_log("broken.log", text), &golden_subject_model, NULL, result);
+    golden_compare(program_write("broken.log", text), &golden_subject_model, NULL, result);
     return result->verdict;
 }
 
 // The last character of a line belongs to its outcome or details.
 static void every_line_that_is_changed_is_found(void) {
     static struct golden_result result;
-    char *text = read_text(GOOD_LOG);
+    char *text = program_read(GOOD_LOG);
     size_t number = 0;
     for (char *line = text; *line != '\0'; line = strchr(line, '\n') + 1) {
         number++;
@@ -116,7 +67,7 @@ static void every_line_that_is_changed_is_found(void) {
 
 static void every_detail_line_that_is_missing_or_doubled_is_found(void) {
     static struct golden_result result;
-    char *text = read_text(GOOD_LOG);
+    char *text = program_read(GOOD_LOG);
     char *changed = malloc(2 * strlen(text) + 1);
     BASE_CHECK(changed != NULL);
     for (char *line = text; *line != '\0';) {
@@ -158,13 +109,14 @@ static void malformed_lines_exit_2_with_file_line_and_reason(void) {
         {"fraction x = ok\n", "bad.log:1: \"fraction x\": the fraction must be a number"},
         {"# nothing\n", "bad.log:1: the log has no operation"},
         {"", "bad.log:0: the log has no operation"},
+        {"config max_split_size_mb:1\nstat = ok\n", "bad.log: "},
         {"config max_split_size_mb:1\nstat = ok\n", "max_split_size_mb too small"},
     };
     for (size_t index = 0; index < sizeof cases / sizeof cases[0]; index++) {
-        struct base_child child = run_over(write_log("bad.log", cases[index].text), NULL);
+        struct base_child child = run_over(program_write("bad.log", cases[index].text), NULL);
         base_check_context("case %zu", index);
         BASE_CHECK_EQ(child.exit_code, 2);
-        check_contains(child.error_text, cases[index].reason);
+        program_check_contains(child.error_text, cases[index].reason);
         BASE_CHECK_EQ(strchr(child.error_text, '\n')[1], '\0'); // one line
         base_child_deinit(&child);
     }
@@ -174,8 +126,8 @@ static void malformed_lines_exit_2_with_file_line_and_reason(void) {
 static void missing_file_exits_2_and_names_it(void) {
     struct base_child child = run_over("no/such.log", GOOD_LOG);
     BASE_CHECK_EQ(child.exit_code, 2);
-    check_contains(child.error_text, "no/such.log");
-    check_contains(child.output_text, "rule-pending: 125 lines agree\n");
+    program_check_contains(child.error_text, "no/such.log");
+    program_check_contains(child.output_text, "rule-pending: 125 lines agree\n");
     base_child_deinit(&child);
 }
 
@@ -186,17 +138,19 @@ static void log_without_its_last_newline_is_read_whole(void) {
 }
 
 static void what_is_not_built_is_named_and_not_counted(void) {
-    const char *path = write_log("later.log", "pool create 1 0 0 = ok\nalloc 1 0 0 = - 0 0\n");
+    const char *path = program_write("later.log", "pool create 1 0 0 = ok\nalloc 1 0 0 = - 0 0\n");
     struct base_child alone = run_over(path, NULL);
     BASE_CHECK_EQ(alone.exit_code, 3);
-    check_contains(alone.output_text, "later: not compared: needs private pools (line 1)\n");
-    check_contains(alone.output_text,
-                   "0 logs agree, 0 lines; 0 differ, 1 not compared, 0 unreadable\n");
+    program_check_contains(alone.output_text, "later: not compared: needs private pools (line 1)\n");
+    program_check_contains(alone.output_text,
+                   "0 logs agree, 0 lines; 0 differ by design, 0 differ, 1 not compared, "
+                           "0 unreadable\n");
     base_child_deinit(&alone);
     struct base_child beside = run_over(path, GOOD_LOG);
     BASE_CHECK_EQ(beside.exit_code, 0);
-    check_contains(beside.output_text,
-                   "1 logs agree, 125 lines; 0 differ, 1 not compared, 0 unreadable\n");
+    program_check_contains(beside.output_text,
+                   "1 logs agree, 125 lines; 0 differ by design, 0 differ, 1 not compared, "
+                           "0 unreadable\n");
     base_child_deinit(&beside);
 
     static struct golden_result result;
