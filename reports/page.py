@@ -15,6 +15,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, lambda number, _frame: os._exit(128 + number))
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import functools
 import glob
@@ -125,9 +126,23 @@ def leave_signals_to_parent():
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
+@contextlib.contextmanager
+def signals_held():
+    """Ctrl-C within comes at the end: leave() then finds all or nothing of what was done."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def draw_all(figures, folder, quick):
     """The inline SVG of each figure."""
-    PLAN.update(figures=figures, folder=folder, quick=quick)
+    if not figures:
+        return []
+    with signals_held():
+        PLAN.update(figures=figures, folder=folder, quick=quick)
+        os.makedirs(folder, exist_ok=True)
     workers = min(WORKER_COUNT_MAX, os.cpu_count() or 1, len(figures))
     if workers < 2:
         return [draw(index) for index in range(len(figures))]
@@ -136,7 +151,9 @@ def draw_all(figures, folder, quick):
     with concurrent.futures.ProcessPoolExecutor(
         workers, mp_context=context, initializer=leave_signals_to_parent
     ) as pool:
-        return list(pool.map(draw, range(len(figures))))
+        with signals_held():  # until leave() knows the processes
+            pictures = pool.map(draw, range(len(figures)))
+        return list(pictures)
 
 
 def write_file(path, data):
@@ -167,8 +184,6 @@ def build(folder, quick=False, note=""):
     results = load.load(folder)
     figures = plan_figures(results)
     figure_folder = os.path.join(folder, FIGURE_FOLDER)
-    if figures:
-        os.makedirs(figure_folder, exist_ok=True)
     pictures = {}
     for figure, svg in zip(figures, draw_all(figures, figure_folder, quick)):
         if figure.section:
@@ -183,7 +198,10 @@ def build(folder, quick=False, note=""):
         sections.append(replay_speed_section(results))
     sections.append(context_section(results))
     path = os.path.join(folder, "index.html")
-    write_file(path, markup.document(title(results), sections).encode("utf-8"))
+    text = markup.document(title(results), sections).encode("utf-8")
+    with signals_held():
+        write_file(path, text)
+        PLAN["page"] = path
     return [path] + [
         os.path.join(figure_folder, figure.name + ending)
         for figure in figures
@@ -223,6 +241,7 @@ def main(arguments=None):
             f"{error.filename}: {error.strerror}; expected a folder that can be written", 2
         )
     except ImportError as error:
+        remove_if_empty(os.path.join(folder, FIGURE_FOLDER))
         return complain(f"{error.name} is not installed; ./setup installs it", 3)
     print(paths[0])
     return 0
@@ -230,18 +249,21 @@ def main(arguments=None):
 
 def leave(number, _frame):
     """Ends the workers and the program at once: an exception would have to find its way through
-    whatever library is at work, and the workers would finish their pictures first.
+    whatever library is at work, and the workers would finish their pictures first. Figures that are
+    complete stay; a folder without any goes.
     """
     workers = multiprocessing.active_children()
     for worker in workers:
         worker.kill()
     for worker in workers:
         worker.join()
-        for path in glob.glob(os.path.join(PLAN["folder"], f"*.{worker.pid}.part")):
-            os.unlink(path)
-    if PLAN:
+    if "folder" in PLAN:
+        for process in [os.getpid(), *(worker.pid for worker in workers)]:
+            for path in glob.glob(os.path.join(glob.escape(PLAN["folder"]), f"*.{process}.part")):
+                os.unlink(path)
         remove_if_empty(PLAN["folder"])
-    os.write(2, b"page: interrupted; no page was written\n")
+    what = "the page was written" if "page" in PLAN else "no page was written"
+    os.write(2, f"page: interrupted; {what}\n".encode("ascii"))
     os._exit(128 + number)
 
 

@@ -1,6 +1,7 @@
 """Pages of folders that lack files, hold odd names, or cannot be read at all."""
 
 import contextlib
+import glob
 import io
 import os
 import shutil
@@ -106,6 +107,10 @@ class PartialPages(unittest.TestCase):
         self.assertEqual(self.only("replay.json")[1], first)
 
 
+def has_picture(folder):
+    return glob.glob(os.path.join(glob.escape(folder), "*.svg")) != []
+
+
 class Program(unittest.TestCase):
     def run_main(self, *arguments):
         out, err = io.StringIO(), io.StringIO()
@@ -146,30 +151,37 @@ class Program(unittest.TestCase):
         expected = "page: unrecognized arguments: --what\nTry 'page --help'\n"
         self.assertEqual(err.getvalue(), expected)
 
+    def interrupt(self, folder, number, begun):
+        """Runs the program on FOLDER and sends it NUMBER once BEGUN(); returns what it drew."""
+        figures = os.path.join(folder, page.FIGURE_FOLDER)
+        child = subprocess.Popen(
+            [sys.executable, os.path.abspath(page.__file__), folder],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        while not begun(figures):
+            self.assertIsNone(child.poll())
+            time.sleep(0.001)
+        child.send_signal(number)
+        _, errors = child.communicate(timeout=60)
+        self.assertEqual(errors, "page: interrupted; no page was written\n")
+        self.assertEqual(child.returncode, 128 + number)
+        left = []
+        if os.path.exists(figures):
+            left = os.listdir(figures)
+            self.assertTrue(left, "an empty folder was left")
+            self.assertEqual([name for name in left if "part" in name], [])
+            shutil.rmtree(figures)
+        self.assertEqual(set(os.listdir(folder)), set(sample.make(SEED)))
+        return left
+
     def test_an_interrupt_ends_it_at_once_with_one_line(self):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(prefix="[odd]") as folder:
             sample.write(folder, sample.make(SEED))
-            figures = os.path.join(folder, page.FIGURE_FOLDER)
             for number in (signal.SIGINT, signal.SIGTERM):
-                child = subprocess.Popen(
-                    [sys.executable, os.path.abspath(page.__file__), folder],
-                    env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-                    stderr=subprocess.PIPE,
-                    text=True,
-                )
-                while not os.path.exists(figures):  # it has begun to draw
-                    self.assertIsNone(child.poll())
-                    time.sleep(0.01)
-                child.send_signal(number)
-                _, errors = child.communicate(timeout=60)
-                self.assertEqual(child.returncode, 128 + number)
-                self.assertEqual(errors, "page: interrupted; no page was written\n")
-                self.assertFalse(os.path.exists(os.path.join(folder, "index.html")))
-                if os.path.exists(figures):  # then for what is complete
-                    left = os.listdir(figures)
-                    self.assertTrue(left)
-                    self.assertEqual([name for name in left if "part" in name], [])
-                    shutil.rmtree(figures)
+                self.interrupt(folder, number, os.path.exists)  # nothing need be complete yet
+                self.assertTrue(self.interrupt(folder, number, has_picture))
 
     def test_a_relative_path_is_meant_where_the_user_stands(self):
         with tempfile.TemporaryDirectory() as folder:
