@@ -72,6 +72,8 @@ static enum base_status trace_add(const char *path) {
         trace_read(path, &(struct trace_read_options){.no_stacks = true}, &trace);
     if (status != BASE_OK) return status;
     status = trace_check_replayable(trace, 0);
+    if (status == BASE_OK && trace->pool_count > 1)
+        status = base_status_set(BASE_UNSUPPORTED, "has private pools, which are not played");
     if (status == BASE_OK) status = script_make(&added->script, trace);
     if (status != BASE_OK) status = base_status_prefix(status, "%s", path);
     if (status == BASE_OK) {

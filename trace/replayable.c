@@ -9,7 +9,6 @@
 struct survey {
     size_t event_count, alloc_count, segment_count;
     size_t requested_count, completed_count;
-    uint16_t pool;           // the first that is not the default one, 0 if none
 };
 
 static struct survey survey_take(const struct trace *trace, int device) {
@@ -21,13 +20,9 @@ static struct survey survey_take(const struct trace *trace, int device) {
         survey.alloc_count += event->action == TRACE_ALLOC;
         survey.requested_count += event->action == TRACE_FREE_REQUESTED;
         survey.completed_count += event->action == TRACE_FREE_COMPLETED;
-        if (survey.pool == 0) survey.pool = event->pool;
     }
     for (size_t i = 0; i < trace->segment_count; i++) {
-        const struct trace_segment *segment = &trace->segments[i];
-        if (segment->device != device) continue;
-        survey.segment_count++;
-        if (survey.pool == 0) survey.pool = segment->pool;
+        survey.segment_count += trace->segments[i].device == device;
     }
     return survey;
 }
@@ -46,12 +41,7 @@ static enum base_status check_history(const struct survey *survey) {
     return BASE_OK;
 }
 
-static enum base_status check_features(const struct trace *trace, const struct survey *survey) {
-    if (survey->pool != 0)
-        return base_status_set(BASE_UNSUPPORTED,
-                               "uses private pool (%" PRIu64 ", %" PRIu64
-                               ") of CUDA graphs or of the program: these come in a later release",
-                               trace->pools[survey->pool].capture, trace->pools[survey->pool].user);
+static enum base_status check_frees(const struct survey *survey) {
     if (survey->completed_count > 0 && survey->requested_count == 0)
         return base_status_set(
             BASE_FORMAT,
@@ -125,7 +115,7 @@ enum base_status trace_check_replayable(const struct trace *trace, int device) {
                                device, trace->device_count);
     const struct survey survey = survey_take(trace, device);
     enum base_status status = check_history(&survey);
-    if (status == BASE_OK) status = check_features(trace, &survey);
+    if (status == BASE_OK) status = check_frees(&survey);
     if (status == BASE_OK) status = check_sizes(trace, device);
     if (status != BASE_OK) return status;
     if (!trace_has_placement(trace, device)) return check_requests(trace, device);

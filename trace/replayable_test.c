@@ -109,14 +109,29 @@ static void expandable_segments_are_replayed_from_their_first_page(void) {
     check_answer(&builder, BASE_UNSUPPORTED, "only whole histories");
 }
 
-static void private_pools_are_named(void) {
+static void private_pools_can_be_replayed(void) {
     struct trace_builder builder = started();
-    struct trace_event event = {
-        .address = 1, .size = 1, .stack = TRACE_NONE, .metadata = TRACE_NONE};
+    struct trace_event event = {.address = 0x20000000,
+                                .size = 2 * BASE_MIB,
+                                .stack = TRACE_NONE,
+                                .metadata = TRACE_NONE,
+                                .action = TRACE_SEGMENT_ALLOC};
     BASE_CHECK_EQ(trace_add_pool(&builder, (struct trace_pool_id){3, 0}, &event.pool), BASE_OK);
     add_history(&builder);
     BASE_CHECK_EQ(trace_add_event(&builder, &event), BASE_OK);
-    check_answer(&builder, BASE_UNSUPPORTED, "private pool (3, 0)");
+    event.action = TRACE_ALLOC;
+    event.size = 512;
+    BASE_CHECK_EQ(trace_add_event(&builder, &event), BASE_OK);
+    const struct trace_segment segment = {.address = 0x20000000,
+                                          .total_size = 2 * BASE_MIB,
+                                          .stack = TRACE_NONE,
+                                          .pool = event.pool};
+    const struct trace_block blocks[] = {
+        {0x20000000, 512, 512, TRACE_NONE, TRACE_BLOCK_ALLOCATED},
+        {0x20000200, 2 * BASE_MIB - 512, 0, TRACE_NONE, TRACE_BLOCK_INACTIVE}};
+    BASE_CHECK_EQ(trace_add_segment(&builder, &segment), BASE_OK);
+    for (int i = 0; i < 2; i++) BASE_CHECK_EQ(trace_add_block(&builder, &blocks[i]), BASE_OK);
+    check_answer(&builder, BASE_OK, "");
 }
 
 static void missing_free_requests_are_noticed(void) {
@@ -215,7 +230,7 @@ int main(void) {
     a_state_without_history_says_so();
     a_lone_event_is_no_history();
     expandable_segments_are_replayed_from_their_first_page();
-    private_pools_are_named();
+    private_pools_can_be_replayed();
     missing_free_requests_are_noticed();
     impossible_sizes_are_noticed();
     blocks_that_overlap_or_are_unknown_are_noticed();

@@ -9,7 +9,8 @@
 // which streams. Number, size, order and release of segments are the allocator's own. A block that
 // was used on another stream comes back where the recording completed its free; allocated bytes are
 // counted from the request as in PyTorch. Segment releases that no request explains are an
-// empty_cache of the program and are replayed as one.
+// empty_cache of the program and are replayed as one. A request that a private pool served goes to
+// one of the same id; an allocator without private pools serves it as any other.
 //
 // A window that begins mid-run starts from a rebuilt state (trace_start_state). Under the recorded
 // configuration the state is rebuilt exactly; under another one only the blocks that were live then

@@ -11,6 +11,11 @@
 // itself had to wait for everything: then it completed after the request's first search, and must
 // not be found by that search.
 //
+// Requests carry the private pool that served them. Who uses a pool, and how long, a recording does
+// not tell: its first request makes the pool one in use, and a release of one of its segments, but
+// for a request of its own, says that nobody uses it any more. Segments of one user pool that go back
+// first are taken for those of a pool that ended.
+//
 // What a recording leaves open: a free that waited, requested right before the request that waited
 // for it, reads like a free at once; where garbage collection and a wait both may have come before
 // a growth, completions are taken for early unless a released segment says otherwise.
@@ -39,6 +44,9 @@ struct group {
     size_t slot_count, slot_capacity;
     size_t slots_before_release; // of these, before the first segment was released
     size_t release_first;        // index into plan->releases
+    size_t pool_release_count;   // of these, the first ones, all of one pool
+    uint64_t pool_release_bytes;
+    size_t slots_before_others; // of the slots, before the first segment of another pool was released
     size_t segment_first;        // index into plan->segments
     uint64_t reserved_before;    // bytes in segments when it began
     bool emptied;                // the recording says that the program emptied the cache
@@ -48,11 +56,19 @@ struct group {
 struct slot_state {
     uint64_t address;
     size_t deferred; // index into deferred, when requested
-    bool requested;  // to be freed, not completed
+    uint16_t pool;
+    bool requested; // to be freed, not completed
+};
+
+struct pool_state {
+    bool is_used;
+    uint64_t reserved_bytes;
 };
 
 struct builder {
     struct workload_replay_plan *plan;
+    struct pool_state *pools; // by the trace's index
+    uint16_t route;           // the pool that requests go to
     struct base_address_map slots_by_address;
     struct slot_state *slots;
     size_t slot_capacity;
@@ -116,6 +132,7 @@ static enum base_status add_segment_event(struct workload__segment_event **event
             .address = event->address,
             .size = event->size,
             .stream = event->stream,
+            .pool = event->pool,
             .is_mapped =
                 event->action == TRACE_SEGMENT_MAP || event->action == TRACE_SEGMENT_UNMAP};
     return status;
@@ -144,7 +161,8 @@ static enum base_status add_group_slot(struct group *group, uint32_t slot) {
 //--------------------------------------------------------------------------------------------------
 // Slots: a live block's place in the table of pointers; the place freed last is used first.
 
-static enum base_status slot_take(struct builder *builder, uint64_t address, uint32_t *slot) {
+static enum base_status slot_take(struct builder *builder, uint64_t address, uint16_t pool,
+                                  uint32_t *slot) {
     struct workload_replay_plan *plan = builder->plan;
     uint64_t there;
     if (base_address_map_get(&builder->slots_by_address, address, &there))
@@ -169,7 +187,7 @@ static enum base_status slot_take(struct builder *builder, uint64_t address, uin
         if (status != BASE_OK) return status;
         *slot = plan->slot_count++;
     }
-    builder->slots[*slot] = (struct slot_state){.address = address};
+    builder->slots[*slot] = (struct slot_state){.address = address, .pool = pool};
     return base_address_map_set(&builder->slots_by_address, address, *slot);
 }
 
@@ -193,6 +211,7 @@ static void slot_give_back(struct builder *builder, uint32_t slot) {
 static void group_begin(struct builder *builder) {
     struct group *group = &builder->group;
     group->slot_count = group->slots_before_release = 0;
+    group->pool_release_count = group->pool_release_bytes = group->slots_before_others = 0;
     group->release_first = builder->plan->release_count;
     group->segment_first = builder->plan->segment_count;
     group->reserved_before = builder->reserved_bytes;
@@ -225,16 +244,22 @@ static bool group_is_over_limit(const struct builder *builder, uint64_t size) {
     return builder->group.reserved_before + wanted > builder->limit_bytes;
 }
 
-// Garbage collection takes whole segments of the large pool.
+// Garbage collection takes whole segments of the default large pool.
 static bool group_may_have_collected(const struct builder *builder) {
     const struct workload_replay_plan *plan = builder->plan;
     if (builder->collection_floor_bytes == 0 ||
         builder->group.reserved_before <= builder->collection_floor_bytes)
         return false;
     for (size_t i = builder->group.release_first; i < plan->release_count; i++)
-        if (plan->releases[i].size <= SMALL_SEGMENT_BYTES || plan->releases[i].is_mapped)
+        if (plan->releases[i].size <= SMALL_SEGMENT_BYTES || plan->releases[i].is_mapped ||
+            plan->releases[i].pool != 0)
             return false;
     return true;
+}
+
+static bool is_of_same_pool(const struct workload__segment_event *a,
+                            const struct workload__segment_event *b) {
+    return a->stream == b->stream && a->pool == b->pool;
 }
 
 static bool is_oversize(const struct builder *builder, uint64_t size) {
@@ -242,15 +267,15 @@ static bool is_oversize(const struct builder *builder, uint64_t size) {
     return max_split_size >= 0 && size >= (uint64_t)max_split_size;
 }
 
-// Below max_split_size, segments of that size and the request's stream go back before anything is
-// waited for.
+// Below max_split_size, segments of that size and the request's stream and pool go back before
+// anything is waited for.
 static bool group_may_have_released_oversize(const struct builder *builder) {
     const struct workload_replay_plan *plan = builder->plan;
     if (plan->segment_count == builder->group.segment_first) return false;
-    const uint16_t stream = plan->segments[plan->segment_count - 1].stream;
+    const struct workload__segment_event *taken = &plan->segments[plan->segment_count - 1];
     for (size_t i = builder->group.release_first; i < plan->release_count; i++)
-        if (!is_oversize(builder, plan->releases[i].size) || plan->releases[i].stream != stream ||
-            plan->releases[i].is_mapped)
+        if (!is_oversize(builder, plan->releases[i].size) ||
+            !is_of_same_pool(&plan->releases[i], taken) || plan->releases[i].is_mapped)
             return false;
     return plan->release_count > builder->group.release_first;
 }
@@ -261,7 +286,7 @@ static bool group_released_a_fit(const struct builder *builder) {
     if (plan->segment_count == builder->group.segment_first) return false;
     const struct workload__segment_event *taken = &plan->segments[plan->segment_count - 1];
     for (size_t i = builder->group.release_first; i < plan->release_count; i++)
-        if (plan->releases[i].stream == taken->stream && plan->releases[i].size >= taken->size &&
+        if (is_of_same_pool(&plan->releases[i], taken) && plan->releases[i].size >= taken->size &&
             is_oversize(builder, plan->releases[i].size) == is_oversize(builder, taken->size))
             return true;
     return false;
@@ -278,12 +303,85 @@ static enum base_status emit_completion(struct builder *builder, uint32_t slot, 
     return status;
 }
 
-// Ends the group in front of a request (an allocation of SIZE bytes; one that FAILED), or, SIZE 0,
-// of anything else that begins a new one.
-static enum base_status group_end(struct builder *builder, uint64_t size, bool failed) {
+static enum base_status emit_pool(struct builder *builder, enum workload__operation_kind kind,
+                                  uint16_t pool) {
+    return add_operation(builder,
+                         &(struct workload__operation){.kind = (uint8_t)kind, .slot = pool});
+}
+
+static enum base_status emit_route(struct builder *builder, uint16_t pool) {
+    if (builder->route == pool) return BASE_OK;
+    builder->route = pool;
+    builder->pools[pool].is_used = pool != 0;
+    return emit_pool(builder, WORKLOAD__POOL_ROUTE, pool);
+}
+
+static enum base_status emit_pool_release(struct builder *builder, uint16_t pool) {
+    if (!builder->pools[pool].is_used) return BASE_OK;
+    builder->pools[pool].is_used = false;
+    if (builder->route == pool) builder->route = 0;
+    return emit_pool(builder, WORKLOAD__POOL_RELEASE, pool);
+}
+
+// Whether memory of the pool was there before the request that ends the group took its own.
+static bool pool_had_memory(const struct builder *builder, uint16_t pool) {
+    const struct workload_replay_plan *plan = builder->plan;
+    uint64_t taken_bytes = 0;
+    for (size_t i = builder->group.segment_first; i < plan->segment_count; i++)
+        if (plan->segments[i].pool == pool) taken_bytes += plan->segments[i].size;
+    return builder->pools[pool].reserved_bytes > taken_bytes;
+}
+
+// The user pool that ended; 0: none did, or the REQUEST needs it. What releases everything begins
+// with what is in no private pool.
+static uint16_t group_ended_pool(const struct builder *builder, const struct trace_event *request) {
+    const struct workload_replay_plan *plan = builder->plan;
+    const struct group *group = &builder->group;
+    if (group->emptied || group->pool_release_count == 0) return 0;
+    const uint16_t pool = plan->releases[group->release_first].pool;
+    for (size_t i = 0; i < group->slots_before_release; i++)
+        if (builder->slots[group->slots[i]].pool != pool) return 0;
+    if (request != NULL && request->pool == pool && pool_had_memory(builder, pool)) return 0;
+    return plan->trace->pools[pool].user != 0 ? pool : 0;
+}
+
+// The cache is emptied, of everything or of one pool; no scope is open then.
+static enum base_status emit_empty_cache(struct builder *builder, uint16_t pool) {
+    const enum base_status status = emit_route(builder, 0);
+    return status != BASE_OK ? status : emit_pool(builder, WORKLOAD__EMPTY_CACHE, pool);
+}
+
+// The group began with the end of that pool, which is done with.
+static enum base_status emit_pool_end(struct builder *builder, uint16_t pool) {
+    struct workload_replay_plan *plan = builder->plan;
+    struct group *group = &builder->group;
+    enum base_status status = BASE_OK;
+    for (size_t i = 0; i < group->slots_before_release && status == BASE_OK; i++)
+        status = emit_completion(builder, group->slots[i], false);
+    if (status == BASE_OK) status = emit_pool_release(builder, pool);
+    if (status == BASE_OK) status = emit_empty_cache(builder, pool);
+    for (size_t i = 0; i < group->pool_release_count; i++)
+        plan->releases[group->release_first++].operation = plan->operation_count - 1;
+    group->reserved_before -= group->pool_release_bytes;
+    group->slot_count -= group->slots_before_release;
+    memmove(group->slots, group->slots + group->slots_before_release,
+            group->slot_count * sizeof *group->slots);
+    group->slots_before_release = group->slots_before_others - group->slots_before_release;
+    if (group->slot_count == 0) group->waited_for = false;
+    return status;
+}
+
+// Ends the group in front of a REQUEST (an allocation, or one that failed), or, NULL, of anything
+// else that begins a new one.
+static enum base_status group_end(struct builder *builder, const struct trace_event *request) {
+    const uint64_t size = request == NULL ? 0 : request->size;
+    const bool failed = request != NULL && request->action == TRACE_OOM;
     const bool is_alloc = size > 0;
     struct group *group = &builder->group;
     struct workload_replay_plan *plan = builder->plan;
+    enum base_status status = BASE_OK;
+    const uint16_t ended_pool = group_ended_pool(builder, request);
+    if (ended_pool != 0) status = emit_pool_end(builder, ended_pool);
     const bool released = plan->release_count > group->release_first;
     const bool grew = is_alloc && plan->segment_count > group->segment_first;
     const bool waited = failed || (grew && group_is_over_limit(builder, size));
@@ -298,15 +396,18 @@ static enum base_status group_end(struct builder *builder, uint64_t size, bool f
                              group_released_a_fit(builder));
     const size_t outside = emptied ? group->slot_count : all_inside ? 0 : before_release;
 
-    enum base_status status = BASE_OK;
     for (size_t i = 0; i < outside && status == BASE_OK; i++)
         status = emit_completion(builder, group->slots[i], false);
+    // Whose segments went back had no user left, unless the request took them away for itself.
+    for (size_t i = group->release_first; i < plan->release_count && status == BASE_OK; i++)
+        if (emptied || !is_alloc || plan->releases[i].pool != request->pool)
+            status = emit_pool_release(builder, plan->releases[i].pool);
+    if (emptied && status == BASE_OK) status = emit_empty_cache(builder, 0);
+    const size_t empty_operation = plan->operation_count - 1;
+    if (is_alloc && status == BASE_OK) status = emit_route(builder, request->pool);
     for (size_t i = group->release_first; i < plan->release_count; i++)
         plan->releases[i].operation =
-            plan->operation_count + (emptied ? 0 : group->slot_count - outside);
-    if (emptied && status == BASE_OK)
-        status =
-            add_operation(builder, &(struct workload__operation){.kind = WORKLOAD__EMPTY_CACHE});
+            emptied ? empty_operation : plan->operation_count + group->slot_count - outside;
     for (size_t i = outside; i < group->slot_count && status == BASE_OK; i++)
         status = emit_completion(builder, group->slots[i], true);
     for (size_t i = group->segment_first; i < plan->segment_count; i++)
@@ -336,10 +437,10 @@ static bool free_completes_at_once(const struct trace *trace, size_t *index, siz
 }
 
 static enum base_status add_alloc(struct builder *builder, const struct trace_event *event) {
-    enum base_status status = group_end(builder, event->size, false);
+    enum base_status status = group_end(builder, event);
     struct workload__operation operation = {
         .kind = WORKLOAD__ALLOC, .size = event->size, .stream = event->stream};
-    if (status == BASE_OK) status = slot_take(builder, event->address, &operation.slot);
+    if (status == BASE_OK) status = slot_take(builder, event->address, event->pool, &operation.slot);
     if (status == BASE_OK) status = add_operation(builder, &operation);
     if (status == BASE_OK) status = add_alloc_address(builder, event->address);
     return status;
@@ -348,7 +449,7 @@ static enum base_status add_alloc(struct builder *builder, const struct trace_ev
 // A request that failed in the recording has no address; its slot serves only should it succeed
 // now.
 static enum base_status add_failed_alloc(struct builder *builder, const struct trace_event *event) {
-    enum base_status status = group_end(builder, event->size, true);
+    enum base_status status = group_end(builder, event);
     if (status != BASE_OK) return status;
     return add_operation(builder, &(struct workload__operation){.kind = WORKLOAD__ALLOC_FAILED,
                                                                 .size = event->size,
@@ -363,7 +464,7 @@ static enum base_status unknown_block(size_t index, const struct trace_event *ev
 }
 
 static enum base_status add_free(struct builder *builder, uint32_t slot) {
-    enum base_status status = group_end(builder, 0, false);
+    enum base_status status = group_end(builder, NULL);
     if (status == BASE_OK)
         status = add_operation(builder,
                                &(struct workload__operation){.kind = WORKLOAD__FREE, .slot = slot});
@@ -372,7 +473,7 @@ static enum base_status add_free(struct builder *builder, uint32_t slot) {
 }
 
 static enum base_status add_free_request(struct builder *builder, uint32_t slot) {
-    enum base_status status = group_end(builder, 0, false);
+    enum base_status status = group_end(builder, NULL);
     builder->slots[slot].requested = true;
     builder->slots[slot].deferred = builder->deferred_count;
     if (status == BASE_OK) status = add_deferred(builder);
@@ -396,6 +497,25 @@ static enum base_status add_completion(struct builder *builder, uint32_t slot) {
     return add_group_slot(&builder->group, slot);
 }
 
+// A recording may give back more than it said it took.
+static void subtract(uint64_t *bytes, uint64_t less) { *bytes -= less < *bytes ? less : *bytes; }
+
+static enum base_status add_release(struct builder *builder, const struct trace_event *event) {
+    struct workload_replay_plan *plan = builder->plan;
+    struct group *group = &builder->group;
+    subtract(&builder->reserved_bytes, event->size);
+    subtract(&builder->pools[event->pool].reserved_bytes, event->size);
+    if (group->pool_release_count == plan->release_count - group->release_first &&
+        (group->pool_release_count == 0 ||
+         plan->releases[group->release_first].pool == event->pool)) {
+        group->pool_release_count++;
+        group->pool_release_bytes += event->size;
+        group->slots_before_others = group->slot_count;
+    }
+    return add_segment_event(&plan->releases, &plan->release_count, &builder->release_capacity,
+                             event);
+}
+
 static enum base_status add_event(struct builder *builder, size_t *index, size_t end) {
     const struct trace *trace = builder->plan->trace;
     const struct trace_event *event = &trace->events[*index];
@@ -417,16 +537,14 @@ static enum base_status add_event(struct builder *builder, size_t *index, size_t
     case TRACE_SEGMENT_ALLOC:
     case TRACE_SEGMENT_MAP:
         builder->reserved_bytes += event->size;
+        builder->pools[event->pool].reserved_bytes += event->size;
         return add_segment_event(&plan->segments, &plan->segment_count, &builder->segment_capacity,
                                  event);
     case TRACE_SEGMENT_FREE:
     case TRACE_SEGMENT_UNMAP:
-        builder->reserved_bytes -=
-            event->size < builder->reserved_bytes ? event->size : builder->reserved_bytes;
-        return add_segment_event(&plan->releases, &plan->release_count, &builder->release_capacity,
-                                 event);
+        return add_release(builder, event);
     case TRACE_EMPTY_CACHE: {
-        enum base_status status = group_end(builder, 0, false);
+        enum base_status status = group_end(builder, NULL);
         builder->group.emptied = true;
         return status;
     }
@@ -446,11 +564,26 @@ static enum base_status add_events(struct builder *builder) {
         enum base_status status = add_event(builder, &i, end);
         if (status != BASE_OK) return status;
     }
-    return group_end(builder, 0, false);
+    return group_end(builder, NULL);
 }
 
 //--------------------------------------------------------------------------------------------------
 // Start state and limits.
+
+static enum base_status add_start_segment(struct builder *builder,
+                                          const struct trace_segment *segment) {
+    const struct workload_replay_plan *plan = builder->plan;
+    enum base_status status = BASE_OK;
+    builder->reserved_bytes += segment->total_size;
+    builder->pools[segment->pool].is_used = segment->pool != 0;
+    builder->pools[segment->pool].reserved_bytes += segment->total_size;
+    for (size_t i = segment->block_first;
+         i < segment->block_first + segment->block_count && status == BASE_OK; i++)
+        if (plan->start.blocks[i].state != TRACE_BLOCK_INACTIVE)
+            status = slot_take(builder, plan->start.blocks[i].address, segment->pool,
+                               &plan->start_slots[i]);
+    return status;
+}
 
 static enum base_status add_start_state(struct builder *builder) {
     struct workload_replay_plan *plan = builder->plan;
@@ -460,13 +593,9 @@ static enum base_status add_start_state(struct builder *builder) {
     if (plan->start_slots == NULL)
         return base_status_set(BASE_HOST_MEMORY, "no memory for %zu blocks",
                                plan->start.block_count);
-    for (size_t i = 0; i < plan->start.segment_count; i++)
-        builder->reserved_bytes += plan->start.segments[i].total_size;
-    for (size_t i = 0; i < plan->start.block_count; i++) {
-        if (plan->start.blocks[i].state == TRACE_BLOCK_INACTIVE) continue;
-        status = slot_take(builder, plan->start.blocks[i].address, &plan->start_slots[i]);
-        if (status != BASE_OK) return status;
-    }
+    for (size_t i = 0; i < plan->start.segment_count && status == BASE_OK; i++)
+        status = add_start_segment(builder, &plan->start.segments[i]);
+    if (status != BASE_OK) return status;
     group_begin(builder);
     for (size_t i = 0; i < plan->start.block_count; i++) {
         if (plan->start.blocks[i].state != TRACE_BLOCK_PENDING_FREE) continue;
@@ -522,6 +651,10 @@ static enum base_status assign_fences(struct builder *builder) {
 static enum base_status build(struct builder *builder) {
     struct workload_replay_plan *plan = builder->plan;
     set_limits(builder);
+    builder->pools = calloc(plan->trace->pool_count, sizeof *builder->pools);
+    if (builder->pools == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "no memory for %u pools",
+                               plan->trace->pool_count);
     enum base_status status = add_start_state(builder);
     if (status == BASE_OK) status = add_events(builder);
     if (status == BASE_OK) status = assign_fences(builder);
@@ -545,6 +678,7 @@ enum base_status workload_replay_plan_create(const struct trace *trace, int devi
     status = build(&builder);
     base_address_map_deinit(&builder.slots_by_address);
     free(builder.slots);
+    free(builder.pools);
     free(builder.free_slots);
     free(builder.deferred);
     free(builder.group.slots);

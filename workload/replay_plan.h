@@ -13,7 +13,10 @@ enum workload__operation_kind {
     WORKLOAD__FREE_REQUEST, // slot: the program lets go of it, work on other streams still uses it;
                             // size, stream: see below
     WORKLOAD__FREE_COMPLETE, // slot: that work is done
-    WORKLOAD__EMPTY_CACHE,
+    WORKLOAD__EMPTY_CACHE,   // slot: of that pool; 0: of everything
+    // Of the recording's pools, by index; slot: the pool.
+    WORKLOAD__POOL_ROUTE,   // requests from here on go there; 0: to no private pool
+    WORKLOAD__POOL_RELEASE, // its last user goes: its cached segments may go back
 };
 
 // 16 bytes, since a history has millions. FREE_REQUEST and FREE_COMPLETE carry where a fence stands
@@ -36,7 +39,7 @@ struct workload__operation {
 struct workload__segment_event {
     uint64_t address, size;
     size_t operation;
-    uint16_t stream;
+    uint16_t stream, pool;
     bool is_mapped; // memory mapped into an expandable segment, or unmapped
 };
 

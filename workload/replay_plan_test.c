@@ -21,7 +21,8 @@ static struct workload_replay_plan *plan_of(const struct trace *trace) {
 static void expect_kinds(const struct workload_replay_plan *plan, const char *expected) {
     static const char letters[] = {[WORKLOAD__ALLOC] = 'a',         [WORKLOAD__ALLOC_FAILED] = 'x',
                                    [WORKLOAD__FREE] = 'f',          [WORKLOAD__FREE_REQUEST] = 'r',
-                                   [WORKLOAD__FREE_COMPLETE] = 'c', [WORKLOAD__EMPTY_CACHE] = 'e'};
+                                   [WORKLOAD__FREE_COMPLETE] = 'c', [WORKLOAD__EMPTY_CACHE] = 'e',
+                                   [WORKLOAD__POOL_ROUTE] = '>',    [WORKLOAD__POOL_RELEASE] = '-'};
     char kinds[64] = "";
     for (size_t i = 0; i < plan->operation_count && i < 63; i++) {
         kinds[i] = letters[plan->operations[i].kind];
@@ -218,6 +219,95 @@ static void unreplayable_recording_is_refused_with_a_sentence(void) {
     trace_destroy(trace);
 }
 
+// A segment of a private pool goes back before a request of none takes its own.
+static void pool_that_ended(uint64_t capture, uint64_t user, bool is_alone) {
+    struct test_trace made;
+    test_trace_begin(&made, "");
+    test_pool(&made, capture, user);
+    const uint16_t pool = made.pool;
+    test_event(&made, TRACE_SEGMENT_ALLOC, SEGMENT, 20 * BASE_MIB, 0);
+    test_alloc(&made, SEGMENT, 5 * BASE_MIB, 0);
+    test_free(&made, SEGMENT, 5 * BASE_MIB, 0);
+    test_event(&made, TRACE_SEGMENT_FREE, SEGMENT, 20 * BASE_MIB, 0);
+    test_pool(&made, 0, 0);
+    test_event(&made, TRACE_SEGMENT_ALLOC, 2 * SEGMENT, 40 * BASE_MIB, 0);
+    test_alloc(&made, 2 * SEGMENT, 40 * BASE_MIB, 0);
+    test_segment(&made, 2 * SEGMENT, 40 * BASE_MIB, 0, true);
+    test_block(&made, 2 * SEGMENT, 40 * BASE_MIB, 40 * BASE_MIB, TRACE_BLOCK_ALLOCATED);
+    struct trace *trace = test_trace_end(&made);
+    struct workload_replay_plan *plan = plan_of(trace);
+    expect_kinds(plan, ">af-ea");
+    BASE_CHECK_EQ(plan->operations[0].slot, pool);
+    BASE_CHECK_EQ(plan->operations[3].slot, pool);
+    BASE_CHECK_EQ(plan->operations[4].slot, is_alone ? pool : 0);
+    BASE_CHECK_EQ(plan->releases[0].operation, 4);
+    workload_replay_plan_destroy(plan);
+    trace_destroy(trace);
+}
+
+static void private_pools_end_by_themselves_or_with_the_cache(void) {
+    pool_that_ended(0, 7, true);
+    pool_that_ended(7, 0, false); // a graph's: only an emptied cache takes it away
+}
+
+static void requests_are_routed_where_the_pool_changes(void) {
+    struct test_trace made;
+    test_trace_begin(&made, "");
+    for (uint64_t i = 0; i < 4; i++) {
+        test_pool(&made, i / 2, 0);
+        if (i % 2 == 0)
+            test_event(&made, TRACE_SEGMENT_ALLOC, SEGMENT * (i + 1), 20 * BASE_MIB, 0);
+        test_alloc(&made, SEGMENT * (i / 2 * 2 + 1) + i % 2 * 5 * BASE_MIB, 5 * BASE_MIB, 0);
+    }
+    test_pool(&made, 0, 0);
+    test_free(&made, SEGMENT, 5 * BASE_MIB, 0); // knows its pool
+    test_alloc(&made, SEGMENT, 5 * BASE_MIB, 0);
+    for (uint64_t i = 0; i < 2; i++) {
+        const uint64_t segment = SEGMENT * (2 * i + 1);
+        test_pool(&made, i, 0);
+        test_segment(&made, segment, 20 * BASE_MIB, 0, true);
+        for (uint64_t j = 0; j < 2; j++)
+            test_block(&made, segment + j * 5 * BASE_MIB, 5 * BASE_MIB, 5 * BASE_MIB,
+                       TRACE_BLOCK_ALLOCATED);
+        test_block(&made, segment + 10 * BASE_MIB, 10 * BASE_MIB, 0, TRACE_BLOCK_INACTIVE);
+    }
+    struct trace *trace = test_trace_end(&made);
+    struct workload_replay_plan *plan = plan_of(trace);
+    expect_kinds(plan, "aa>aaf>a");
+    BASE_CHECK_EQ(plan->operations[6].slot, 0);
+    BASE_CHECK_EQ(workload_replay_event_count(plan), 6);
+    workload_replay_plan_destroy(plan);
+    trace_destroy(trace);
+}
+
+// Under max_split_size a request gives back a too small segment of its own pool, which stays in use.
+static void a_pool_that_releases_for_itself_does_not_end(void) {
+    struct test_trace made;
+    test_trace_begin(&made, "max_split_size_mb:32");
+    made.builder.trace->settings.max_split_size = 32 * BASE_MIB;
+    made.builder.trace->settings.capacity_bytes = 80 * BASE_MIB;
+    test_pool(&made, 0, 7);
+    test_event(&made, TRACE_SEGMENT_ALLOC, SEGMENT, 40 * BASE_MIB, 0);
+    test_alloc(&made, SEGMENT, 40 * BASE_MIB, 0);
+    test_free(&made, SEGMENT, 40 * BASE_MIB, 0);
+    test_event(&made, TRACE_SEGMENT_ALLOC, 2 * SEGMENT, 20 * BASE_MIB, 0);
+    test_alloc(&made, 2 * SEGMENT, 5 * BASE_MIB, 0);
+    test_event(&made, TRACE_SEGMENT_FREE, SEGMENT, 40 * BASE_MIB, 0);
+    test_event(&made, TRACE_SEGMENT_ALLOC, 3 * SEGMENT, 50 * BASE_MIB, 0);
+    test_alloc(&made, 3 * SEGMENT, 50 * BASE_MIB, 0);
+    test_segment(&made, 2 * SEGMENT, 20 * BASE_MIB, 0, true);
+    test_block(&made, 2 * SEGMENT, 5 * BASE_MIB, 5 * BASE_MIB, TRACE_BLOCK_ALLOCATED);
+    test_block(&made, 2 * SEGMENT + 5 * BASE_MIB, 15 * BASE_MIB, 0, TRACE_BLOCK_INACTIVE);
+    test_segment(&made, 3 * SEGMENT, 50 * BASE_MIB, 0, true);
+    test_block(&made, 3 * SEGMENT, 50 * BASE_MIB, 50 * BASE_MIB, TRACE_BLOCK_ALLOCATED);
+    struct trace *trace = test_trace_end(&made);
+    struct workload_replay_plan *plan = plan_of(trace);
+    expect_kinds(plan, ">afaa");
+    BASE_CHECK_EQ(plan->releases[0].operation, 4);
+    workload_replay_plan_destroy(plan);
+    trace_destroy(trace);
+}
+
 int main(void) {
     frees_at_once_are_one_operation_and_slots_are_used_again();
     release_that_no_request_needed_is_an_empty_cache();
@@ -231,5 +321,8 @@ int main(void) {
     completion_without_allocation_is_an_empty_cache();
     failed_request_is_kept_with_its_size();
     unreplayable_recording_is_refused_with_a_sentence();
+    private_pools_end_by_themselves_or_with_the_cache();
+    requests_are_routed_where_the_pool_changes();
+    a_pool_that_releases_for_itself_does_not_end();
     return 0;
 }

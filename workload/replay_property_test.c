@@ -1,13 +1,14 @@
 // Random programs run on the caching allocator while an observer records them; the replay of the
 // recording must decide the same, block by block. The oracle is the run itself: programs with
 // several streams, frees that wait for other streams, emptied caches, devices that are too small,
-// and several configurations. A second part forgets the beginning of each recording, as a ring
+// private pools that come and go, and several configurations. A second part forgets the beginning of each recording, as a ring
 // buffer does, and replays the rest from the rebuilt state.
 //
 // The seed is printed; `replay_property_test SEED` runs that one alone.
 #include "workload/replay.h"
 
 #include "allocator/create.h"
+#include "allocator/pools.h"
 #include "base/check.h"
 #include "base/random.h"
 #include "base/size.h"
@@ -23,6 +24,7 @@
 #define LIVE_COUNT_MAX 64
 #define STREAM_COUNT 3
 #define WORKER_COUNT 2
+#define POOL_COUNT 3
 
 static const struct program_kind {
     const char *config;
@@ -76,6 +78,15 @@ static uint16_t stream_index(struct recorder *recorder, cudaStream_t stream) {
     return index;
 }
 
+static uint16_t pool_index(struct recorder *recorder, struct allocator_pool_id id) {
+    uint16_t index;
+    BASE_CHECK_EQ(trace_add_pool(&recorder->builder,
+                                 (struct trace_pool_id){.capture = id.capture, .user = id.user},
+                                 &index),
+                  BASE_OK);
+    return index;
+}
+
 static void record(void *context, const struct allocator_event *event) {
     struct recorder *recorder = context;
     if (event->action == ALLOCATOR_EMPTY_CACHE && !recorder->with_empty_cache) return;
@@ -85,6 +96,7 @@ static void record(void *context, const struct allocator_event *event) {
         .stack = TRACE_NONE,
         .metadata = TRACE_NONE,
         .stream = stream_index(recorder, event->stream),
+        .pool = pool_index(recorder, event->pool),
         .action = (uint8_t)action_of(event->action)};
     BASE_CHECK_EQ(trace_add_event(&recorder->builder, &entry), BASE_OK);
 }
@@ -99,7 +111,12 @@ struct program {
     void *live[LIVE_COUNT_MAX];
     size_t live_count;
     bool sizes_are_whole;
+    bool pools_exist[POOL_COUNT];
+    int open_pool; // whose scope is open; -1: none
 };
+
+static const struct allocator_pool_id pool_ids[POOL_COUNT] = {
+    {.capture = 1}, {.user = 1}, {.user = 2}};
 
 // A block of the large pool may exceed its request by up to 1 MiB, and a window does not always say
 // by how much those did that were there before it. Multiples of 2 MiB leave no such rest: then one
@@ -143,10 +160,58 @@ static void step_free(struct program *program) {
     if (other != NULL) BASE_CHECK_EQ(allocator_free(program->allocator, other), BASE_OK);
 }
 
+// A scope adds a user to its pool.
+static void close_scope(struct program *program) {
+    if (program->open_pool < 0) return;
+    const struct allocator_pool_id id = pool_ids[program->open_pool];
+    BASE_CHECK_EQ(cca_pool_end(program->allocator, 0, id), BASE_OK);
+    BASE_CHECK_EQ(cca_pool_release(program->allocator, 0, id), BASE_OK);
+    program->open_pool = -1;
+}
+
+// No free waits any more.
+static void settle(struct program *program) {
+    void *pointer;
+    for (int i = 0; i < WORKER_COUNT; i++)
+        (void)sim_stream_run(program->workers[i], UINT64_MAX);
+    const enum base_status status = allocator_malloc(program->allocator, 0, 1, NULL, &pointer);
+    BASE_CHECK(status == BASE_OK || status == BASE_OUT_OF_MEMORY);
+    if (status == BASE_OK) BASE_CHECK_EQ(allocator_free(program->allocator, pointer), BASE_OK);
+}
+
+static void step_pools(struct program *program) {
+    const int chosen = (int)base_random_below(&program->random, POOL_COUNT);
+    const struct allocator_pool_id id = pool_ids[chosen];
+    close_scope(program);
+    if (base_random_chance(&program->random, 0.4)) return;
+    if (base_random_chance(&program->random, 0.3) && program->pools_exist[chosen]) {
+        // A graph leaves its pool to whoever empties the cache, a user's pool takes its own along. It
+        // may wait for its frees and find nothing to release, which reads like an emptied cache.
+        settle(program);
+        BASE_CHECK_EQ(id.user != 0 ? cca_pool_destroy(program->allocator, 0, id)
+                                   : cca_pool_release(program->allocator, 0, id),
+                      BASE_OK);
+        program->pools_exist[chosen] = false;
+        return;
+    }
+    // One that has still memory of its former users cannot be made again.
+    if (!program->pools_exist[chosen] &&
+        cca_pool_create(program->allocator, 0, id, NULL) != BASE_OK)
+        return;
+    BASE_CHECK_EQ(cca_pool_begin(program->allocator, 0, id, NULL), BASE_OK);
+    program->pools_exist[chosen] = true;
+    program->open_pool = chosen;
+}
+
+static void empty_cache(struct program *program) {
+    close_scope(program);
+    BASE_CHECK_EQ(allocator_empty_cache(program->allocator), BASE_OK);
+}
+
 static void step(struct program *program) {
     struct base_random *random = &program->random;
-    if (base_random_chance(random, 0.01))
-        BASE_CHECK_EQ(allocator_empty_cache(program->allocator), BASE_OK);
+    if (base_random_chance(random, 0.1)) step_pools(program);
+    if (base_random_chance(random, 0.01)) empty_cache(program);
     if (base_random_chance(random, 0.2))
         (void)sim_stream_run(program->workers[base_random_below(random, WORKER_COUNT)],
                              base_random_between(random, 1, 4));
@@ -158,7 +223,7 @@ static void step(struct program *program) {
 }
 
 static void program_init(struct program *program, const struct program_kind *kind, uint64_t seed) {
-    *program = (struct program){.random = base_random_init(seed, "program")};
+    *program = (struct program){.random = base_random_init(seed, "program"), .open_pool = -1};
     const struct sim_options options = {.capacity_bytes = kind->capacity,
                                         .numerics = SIM_NUMERICS_OFF};
     BASE_CHECK_EQ(sim_configure(&options), BASE_OK);
@@ -190,6 +255,7 @@ static void add_final_state(struct recorder *recorder, struct allocator *allocat
                                             .requested_size = segment->requested_size,
                                             .stack = TRACE_NONE,
                                             .stream = stream_index(recorder, segment->stream),
+                                            .pool = pool_index(recorder, segment->pool),
                                             .is_large = segment->is_large};
         BASE_CHECK_EQ(trace_add_segment(&recorder->builder, &entry), BASE_OK);
         for (size_t j = 0; j < segment->block_count; j++) {

@@ -9,6 +9,7 @@
 //
 // Single-threaded; the observer runs within this thread's calls.
 #include "workload/replay_device.h"
+#include "workload/replay_pools.h"
 #include "workload/replay_series.h"
 #include "workload/replay_start.h"
 #include "workload/self_check.h"
@@ -32,6 +33,7 @@ struct run {
     const struct workload_replay_options *options;
     struct workload_replay_result *result;
     struct workload__device device;
+    struct workload__pools pools;
     void **pointers; // by slot
     struct slot *slots;
     struct base_address_map stream_indices; // by handle
@@ -270,7 +272,11 @@ static enum base_status do_operation(struct run *run, const struct workload__ope
     case WORKLOAD__FREE_COMPLETE:
         return do_free_complete(run, operation);
     case WORKLOAD__EMPTY_CACHE:
-        return allocator_empty_cache(run->allocator);
+        return workload__pools_empty_cache(&run->pools, (uint16_t)operation->slot);
+    case WORKLOAD__POOL_ROUTE:
+        return workload__pools_route(&run->pools, (uint16_t)operation->slot);
+    case WORKLOAD__POOL_RELEASE:
+        return workload__pools_release(&run->pools, (uint16_t)operation->slot);
     }
     return BASE_OK;
 }
@@ -299,6 +305,7 @@ static enum base_status run_init(struct run *run) {
     const struct workload_replay_plan *plan = run->plan;
     enum base_status status = workload__series_init(&run->series, plan->event_count);
     if (status == BASE_OK) status = workload__device_init(&run->device, plan);
+    if (status == BASE_OK) status = workload__pools_init(&run->pools, plan, run->allocator);
     if (status != BASE_OK) return status;
     const size_t stream_count = (size_t)plan->trace->stream_count + 1;
     run->pointers = calloc((size_t)plan->slot_count + 1, sizeof(void *));
@@ -322,6 +329,7 @@ static enum base_status run_init(struct run *run) {
 }
 
 static void run_deinit(struct run *run) {
+    workload__pools_deinit(&run->pools);
     workload__device_deinit(&run->device);
     base_address_map_deinit(&run->stream_indices);
     workload__series_deinit(&run->series);
@@ -338,7 +346,7 @@ static enum base_status make_start(struct run *run) {
     const struct workload_replay_plan *plan = run->plan;
     bool exact = false;
     enum base_status status = workload__start_make(
-        plan, run->allocator, &run->device,
+        plan, run->allocator, &run->device, &run->pools,
         run->options->recorded_configuration && run->with_addresses, run->pointers, &exact);
     if (status == BASE_OUT_OF_MEMORY) {
         run->result->start_assumed = true;

@@ -18,27 +18,31 @@ struct rebuild {
     const struct workload_replay_plan *plan;
     struct allocator *allocator;
     const struct workload__device *device;
+    struct workload__pools *pools;
     void **pointers;
     void **temporaries; // pieces that are to be free
     size_t temporary_count;
     bool exact;
 };
 
-// Takes SIZE bytes that should lie at ADDRESS.
-static enum base_status take(struct rebuild *rebuild, cudaStream_t stream, uint64_t address,
-                             uint64_t size, void **pointer) {
-    enum base_status status = allocator_malloc(rebuild->allocator, 0, size, stream, pointer);
+// Takes SIZE bytes of the segment's stream and pool that should lie at ADDRESS.
+static enum base_status take(struct rebuild *rebuild, const struct trace_segment *segment,
+                             uint64_t address, uint64_t size, void **pointer) {
+    enum base_status status = workload__pools_route(rebuild->pools, segment->pool);
+    if (status == BASE_OK)
+        status = allocator_malloc(rebuild->allocator, 0, size,
+                                  rebuild->device->streams[segment->stream], pointer);
     if (status == BASE_OK && (uint64_t)(uintptr_t)*pointer != address) rebuild->exact = false;
     return status;
 }
 
 static enum base_status take_temporary(struct rebuild *rebuild, const struct trace_segment *segment,
-                                       cudaStream_t stream, const struct trace_block *block) {
+                                       const struct trace_block *block) {
     uint64_t done = 0;
     while (done < block->size) {
         uint64_t size = block->size - done;
         if (!segment->is_large && size > SMALL_REQUEST_BYTES_MAX) size = SMALL_REQUEST_BYTES_MAX;
-        enum base_status status = take(rebuild, stream, block->address + done, size,
+        enum base_status status = take(rebuild, segment, block->address + done, size,
                                        &rebuild->temporaries[rebuild->temporary_count]);
         if (status != BASE_OK) return status;
         rebuild->temporary_count++;
@@ -50,20 +54,19 @@ static enum base_status take_temporary(struct rebuild *rebuild, const struct tra
 static enum base_status rebuild_segment(struct rebuild *rebuild,
                                         const struct trace_segment *segment) {
     const struct workload_replay_plan *plan = rebuild->plan;
-    const cudaStream_t stream = rebuild->device->streams[segment->stream];
     enum base_status status = BASE_OK;
     if (segment->is_large) {
         void *whole;
-        status = take(rebuild, stream, segment->address, segment->total_size, &whole);
+        status = take(rebuild, segment, segment->address, segment->total_size, &whole);
         if (status == BASE_OK) status = allocator_free(rebuild->allocator, whole);
     }
     for (uint32_t i = 0; i < segment->block_count && status == BASE_OK; i++) {
         const size_t index = segment->block_first + i;
         const struct trace_block *block = &plan->start.blocks[index];
         if (block->state == TRACE_BLOCK_INACTIVE) {
-            status = take_temporary(rebuild, segment, stream, block);
+            status = take_temporary(rebuild, segment, block);
         } else {
-            status = take(rebuild, stream, block->address, block->size,
+            status = take(rebuild, segment, block->address, block->size,
                           &rebuild->pointers[plan->start_slots[index]]);
         }
     }
@@ -93,8 +96,8 @@ static enum base_status request_again(struct rebuild *rebuild,
         if (block->requested_size == block->size || block->requested_size == 0) continue;
         enum base_status status = allocator_free(rebuild->allocator, *pointer);
         if (status == BASE_OK)
-            status = take(rebuild, rebuild->device->streams[segment->stream], block->address,
-                          block->requested_size, pointer);
+            status =
+                take(rebuild, segment, block->address, block->requested_size, pointer);
         if (status != BASE_OK) return status;
     }
     return BASE_OK;
@@ -138,7 +141,7 @@ static enum base_status take_blocks_in_use(struct rebuild *rebuild) {
             if (block->state == TRACE_BLOCK_INACTIVE) continue;
             const uint64_t size = block->requested_size != 0 ? block->requested_size : block->size;
             enum base_status status =
-                take(rebuild, rebuild->device->streams[segment->stream], block->address, size,
+                take(rebuild, segment, block->address, size,
                      &rebuild->pointers[rebuild->plan->start_slots[index]]);
             if (status != BASE_OK) return status;
         }
@@ -148,16 +151,19 @@ static enum base_status take_blocks_in_use(struct rebuild *rebuild) {
 
 enum base_status workload__start_make(const struct workload_replay_plan *plan,
                                       struct allocator *allocator,
-                                      const struct workload__device *device, bool exact,
-                                      void **pointers, bool *exact_out) {
+                                      const struct workload__device *device,
+                                      struct workload__pools *pools, bool exact, void **pointers,
+                                      bool *exact_out) {
     *exact_out = true;
     if (plan->start.segment_count == 0) return BASE_OK;
     struct rebuild rebuild = {.plan = plan,
                               .allocator = allocator,
                               .device = device,
+                              .pools = pools,
                               .pointers = pointers,
                               .exact = true};
     enum base_status status = exact ? rebuild_all(&rebuild) : take_blocks_in_use(&rebuild);
+    if (status == BASE_OK) status = workload__pools_route(pools, 0);
     if (status != BASE_OK) return status;
     *exact_out = rebuild.exact && exact;
     // What the building did is not part of the history.

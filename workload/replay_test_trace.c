@@ -7,6 +7,7 @@
 
 void test_trace_begin(struct test_trace *made, const char *config) {
     BASE_CHECK_EQ(trace_builder_init(&made->builder, "made", 0), BASE_OK);
+    made->pool = 0;
     struct trace *trace = made->builder.trace;
     trace->has_pool_ids = true;
     trace->settings.known = true;
@@ -29,8 +30,15 @@ void test_event(struct test_trace *made, enum trace_action action, uint64_t addr
                                       .stack = TRACE_NONE,
                                       .metadata = TRACE_NONE,
                                       .stream = stream_of(made, stream),
+                                      .pool = made->pool,
                                       .action = (uint8_t)action};
     BASE_CHECK_EQ(trace_add_event(&made->builder, &event), BASE_OK);
+}
+
+void test_pool(struct test_trace *made, uint64_t capture, uint64_t user) {
+    BASE_CHECK_EQ(
+        trace_add_pool(&made->builder, (struct trace_pool_id){capture, user}, &made->pool),
+        BASE_OK);
 }
 
 void test_alloc(struct test_trace *made, uint64_t address, uint64_t size, uint64_t stream) {
@@ -48,6 +56,7 @@ void test_segment(struct test_trace *made, uint64_t address, uint64_t size, uint
                                           .total_size = size,
                                           .stack = TRACE_NONE,
                                           .stream = stream_of(made, stream),
+                                          .pool = made->pool,
                                           .is_large = is_large};
     BASE_CHECK_EQ(trace_add_segment(&made->builder, &segment), BASE_OK);
 }

@@ -12,6 +12,7 @@
 
 struct test_trace {
     struct trace_builder builder;
+    uint16_t pool;
 };
 
 // CONFIG as PYTORCH_CUDA_ALLOC_CONF. Rules of PyTorch 2.15.
@@ -19,6 +20,8 @@ void test_trace_begin(struct test_trace *made, const char *config);
 // STREAM is a handle as recorded.
 void test_event(struct test_trace *made, enum trace_action action, uint64_t address, uint64_t size,
                 uint64_t stream);
+// The events from here on are of that private pool; {0, 0}: of none.
+void test_pool(struct test_trace *made, uint64_t capture, uint64_t user);
 // An allocation or a whole free, both of its events.
 void test_alloc(struct test_trace *made, uint64_t address, uint64_t size, uint64_t stream);
 void test_free(struct test_trace *made, uint64_t address, uint64_t size, uint64_t stream);
