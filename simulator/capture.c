@@ -57,6 +57,7 @@ static struct sim__capture *capture_begin(struct sim__stream *stream, struct sim
         free(capture);
         return NULL;
     }
+    capture->beside = capture->graph->capture;
     capture->graph->capture = capture;
     capture->id = ++last_id;
     capture->mode = mode;
@@ -97,8 +98,6 @@ static cudaError_t begin_to_graph_locked(cudaStream_t handle, cudaGraph_t graph_
     struct sim__node *const *nodes;
     const uint32_t *packed;
     cudaError_t error = sim__graph_resolve(graph_handle, &graph);
-    if (error == cudaSuccess && graph->capture != NULL)
-        error = cudaErrorInvalidValue;
     if (error == cudaSuccess)
         error = sim__graph_dependencies(graph, cudaGraphNodeTypeKernel, handles, data, count,
                                         &nodes, &packed);
@@ -136,7 +135,7 @@ static struct sim__graph *capture_end(struct sim__capture *capture) {
         part_free(part);
     }
     if (graph != NULL)
-        graph->capture = NULL;
+        sim__capture_graph_leave(capture);
     free(capture);
     return graph;
 }

@@ -55,6 +55,7 @@ struct sim__capture {
     struct sim__capture_part *origin;
     struct sim__graph *graph; // NULL once it is invalidated
     bool is_programs_graph;   // cudaStreamBeginCaptureToGraph: it outlives the capture
+    struct sim__capture *beside; // another one that builds the same graph
     bool invalidated;
     struct sim__capture *next; // of those that were begun and not ended
 };
@@ -157,6 +158,8 @@ cudaError_t sim__capture_event_asked(const struct sim__event *event);
 void sim__capture_lose(struct sim__capture *capture, cudaError_t error);
 // GRAPH, which is captured, is destroyed all the same: with the node that owns it.
 void sim__capture_graph_ends(struct sim__graph *graph);
+// CAPTURE builds its graph no more.
+void sim__capture_graph_leave(struct sim__capture *capture);
 // Whether a running capture has a blocking stream of the device whose legacy stream STREAM is.
 bool sim__capture_meets_legacy(const struct sim__stream *stream);
 

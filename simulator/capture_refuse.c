@@ -11,15 +11,26 @@
 
 #include <inttypes.h>
 
-void sim__capture_graph_ends(struct sim__graph *graph) {
-    struct sim__capture *capture = graph->capture;
-    capture->invalidated = true;
+void sim__capture_graph_leave(struct sim__capture *capture) {
+    struct sim__capture **link = &capture->graph->capture;
+    while (*link != capture)
+        link = &(*link)->beside;
+    *link = capture->beside;
     capture->graph = NULL;
-    graph->capture = NULL;
+}
+
+static void invalidate(struct sim__capture *capture) {
+    capture->invalidated = true;
+    sim__capture_graph_leave(capture);
     for (struct sim__capture_part *part = capture->parts; part != NULL; part = part->next) {
         sim__node_set_empty(&part->set);
         sim__capture_given_empty(part);
     }
+}
+
+void sim__capture_graph_ends(struct sim__graph *graph) {
+    while (graph->capture != NULL)
+        invalidate(graph->capture);
 }
 
 void sim__capture_lose(struct sim__capture *capture, cudaError_t error) {
@@ -34,7 +45,7 @@ void sim__capture_lose(struct sim__capture *capture, cudaError_t error) {
                     capture->thread == sim__thread()->number ? "this" : "another",
                     capture->origin->handle);
     struct sim__graph *graph = capture->graph;
-    sim__capture_graph_ends(graph);
+    invalidate(capture);
     if (!capture->is_programs_graph)
         sim__graph_destroy(graph);
 }

@@ -413,8 +413,6 @@ static void a_capture_can_go_on_in_a_graph_of_the_programs(void) {
     BASE_CHECK_EQ(cudaStreamBeginCaptureToGraph(NULL, graph, empty, NULL, 2, mode),
                   cudaErrorStreamCaptureUnsupported);
     BASE_CHECK_EQ(cudaStreamBeginCaptureToGraph(s, graph, empty, NULL, 2, mode), cudaSuccess);
-    BASE_CHECK_EQ(cudaStreamBeginCaptureToGraph(t, graph, NULL, NULL, 0, mode),
-                  cudaErrorInvalidValue); // it is being captured already
     BASE_CHECK_EQ(launch(s), cudaSuccess);
     BASE_CHECK(end(s) == graph);
     graph_is(graph, "E E K01");
@@ -433,6 +431,43 @@ static void a_capture_can_go_on_in_a_graph_of_the_programs(void) {
     graph_is(graph, "E E K01 K0 K");
     destroy(graph);
     destroy(given);
+}
+
+// The second one begins behind what the first one has captured so far.
+static void two_captures_build_one_graph(void) {
+    const enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    enum cudaStreamCaptureStatus status;
+    const cudaGraphNode_t *nodes;
+    cudaGraph_t graph;
+    size_t count;
+    start();
+    for (int lost = 0; lost < 3; ++lost) {
+        BASE_CHECK_EQ(cudaStreamBeginCapture(s, mode), cudaSuccess);
+        BASE_CHECK_EQ(launch(s), cudaSuccess);
+        BASE_CHECK_EQ(cudaStreamGetCaptureInfo(s, &status, NULL, &graph, &nodes, NULL, &count),
+                      cudaSuccess);
+        BASE_CHECK_EQ(cudaStreamBeginCaptureToGraph(t, graph, nodes, NULL, count, mode),
+                      cudaSuccess);
+        BASE_CHECK_EQ(launch(t), cudaSuccess);
+        BASE_CHECK_EQ(launch(s), cudaSuccess);
+        if (lost == 1) { // the guest alone
+            BASE_CHECK_EQ(cudaStreamQuery(t), cudaErrorStreamCaptureUnsupported);
+            status_is(s, cudaStreamCaptureStatusActive);
+            end_fails(t, cudaErrorStreamCaptureInvalidated);
+        } else if (lost == 2) { // the host, and with its graph the guest
+            BASE_CHECK_EQ(cudaStreamQuery(s), cudaErrorStreamCaptureUnsupported);
+            status_is(t, cudaStreamCaptureStatusInvalidated);
+            end_fails(t, cudaErrorStreamCaptureInvalidated);
+            end_fails(s, cudaErrorStreamCaptureInvalidated);
+            continue;
+        } else {
+            BASE_CHECK(end(t) == graph);
+        }
+        BASE_CHECK_EQ(launch(s), cudaSuccess);
+        BASE_CHECK(end(s) == graph);
+        graph_is(graph, "K K0 K0 K2");
+        destroy(graph);
+    }
 }
 
 // A capture goes on in a child node's graph, and the node goes.
@@ -659,6 +694,7 @@ int main(void) {
         streams_of_several_devices_take_part();
         several_captures_run_side_by_side();
         a_capture_can_go_on_in_a_graph_of_the_programs();
+        two_captures_build_one_graph();
         a_capture_is_lost_with_the_node_that_owns_its_graph();
         external_records_and_waits_are_nodes();
         a_captured_event_is_captured_until_it_is_recorded_outside();

@@ -124,7 +124,7 @@ struct sim__graph {
     uint64_t node_count, root_count, edge_count;
     uint64_t node_number;         // the last one given
     struct sim__node *parent;     // the child node that owns it, or NULL; it cannot be destroyed
-    struct sim__capture *capture; // that builds it, or NULL
+    struct sim__capture *capture; // that builds it, or NULL; more are `beside` it
     struct sim__graph_region *region; // graph_memory.h: where its next allocation may go
     uint64_t memory_node_count;   // with those of child graphs
     uint64_t exec_count;          // executables that the program did not destroy

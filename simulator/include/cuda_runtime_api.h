@@ -227,7 +227,7 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
 // cudaErrorIllegalState.
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);
 // Nodes are added to GRAPH, the first ones behind DEPENDENCIES. GRAPH stays what it is if the
-// capture is invalidated, with the nodes so far.
+// capture is invalidated, with the nodes so far. It may be one that others are capturing.
 cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
                                           const cudaGraphNode_t *dependencies,
                                           const cudaGraphEdgeData *dependency_data, size_t count,
