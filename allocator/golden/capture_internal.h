@@ -95,7 +95,8 @@ struct golden_capture_thread *golden__capture_self(void);
 // capture_names.c. Streams, events and captures are there: the script was checked.
 cudaStream_t golden__capture_stream(const struct golden_capture_run *run, const char *name);
 cudaEvent_t golden__capture_event(const struct golden_capture_run *run, const char *name);
-int golden__capture_stream_number(const struct golden_capture_run *run, cudaStream_t stream);
+const char *golden__capture_stream_name(const struct golden_capture_run *run,
+                                        cudaStream_t stream);
 struct golden_capture *golden__capture_find(const struct golden_capture_run *run, const char *name);
 // The tensor of this name, made if there is none. Its index is its for the whole run.
 size_t golden__capture_tensor(struct golden_capture_run *run, const char *name);

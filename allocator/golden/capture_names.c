@@ -34,11 +34,12 @@ cudaEvent_t golden__capture_event(const struct golden_capture_run *run, const ch
     return named(run->events, run->event_count, name);
 }
 
-int golden__capture_stream_number(const struct golden_capture_run *run, cudaStream_t stream) {
+const char *golden__capture_stream_name(const struct golden_capture_run *run,
+                                        cudaStream_t stream) {
     for (size_t index = 0; index < run->stream_count; index++)
         if (run->streams[index].handle == (void *)stream)
-            return atoi(run->streams[index].name + 1);
-    return 0;
+            return run->streams[index].name;
+    return "s0";
 }
 
 struct golden_capture *golden__capture_find(const struct golden_capture_run *run,

@@ -119,8 +119,8 @@ static void print_event(const struct golden_capture_run *run, const struct alloc
     } else {
         fputc(' ', run->output);
         golden__capture_print_address(run, event->address);
-        fprintf(run->output, ":%zu@s%d", event->size,
-                golden__capture_stream_number(run, event->stream));
+        fprintf(run->output, ":%zu@%s", event->size,
+                golden__capture_stream_name(run, event->stream));
     }
     if (event->pool.capture != 0 || event->pool.user != 0)
         fprintf(run->output, " p%" PRIu64 ",%" PRIu64, event->pool.capture, event->pool.user);
@@ -168,8 +168,8 @@ void golden__capture_print_layout(struct golden_capture_run *run) {
         fputs("\n  seg ", run->output);
         golden__capture_print_address(run, segment->address);
         fprintf(run->output,
-                " size %zu stream s%d pool %" PRIu64 ",%" PRIu64 " %s%s:", segment->total_size,
-                golden__capture_stream_number(run, segment->stream), segment->pool.capture,
+                " size %zu stream %s pool %" PRIu64 ",%" PRIu64 " %s%s:", segment->total_size,
+                golden__capture_stream_name(run, segment->stream), segment->pool.capture,
                 segment->pool.user, segment->is_large ? "large" : "small",
                 segment->is_expandable ? " expandable" : "");
         for (size_t block = 0; block < segment->block_count; block++)
