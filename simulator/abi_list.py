@@ -12,11 +12,13 @@ not understood ends the program, so that nothing is left out in silence.
 import re
 import sys
 
-VALUE = r"#define (cuda\w+|CUDART_VERSION|CUDA_VERSION|CU_\w+) .+"
+VALUE = r"#define (cuda\w+|CUDART_VERSION|CUDA_VERSION|CU_\w+|CUBLAS_VER\w+) .+"
+NAMELESS = "typedef "  # an enum or a struct that gets its name at its end
 
 
 def declarations(lines):
     aggregate = None
+    waiting = []  # fields of such a struct
     inner = []  # fields of a struct without a name, which comes at its end
     union = False  # inside a union that has no name: its fields are the struct's
     for number, line in enumerate(lines, 1):
@@ -26,6 +28,8 @@ def declarations(lines):
         if opened := re.fullmatch(r"(?:typedef )?(enum|struct|union) (\w+) \{", line):
             aggregate = f"{opened[1]} {opened[2]}"
             yield f"ABI_TYPE({aggregate})"
+        elif aggregate is None and line in (NAMELESS + "enum {", NAMELESS + "struct {"):
+            aggregate = NAMELESS
         elif aggregate is not None and line == "union {":
             union = True
         elif union and line == "};":
@@ -42,6 +46,9 @@ def declarations(lines):
                 aggregate = None
                 if closed[1]:
                     yield f"ABI_TYPE({closed[1]})"
+                for field in waiting:
+                    yield f"ABI_FIELD({closed[1]}, {field})"
+                waiting = []
         elif aggregate is None:
             if value := re.fullmatch(VALUE, line):
                 yield f"ABI_VALUE({value[1]})"
@@ -49,11 +56,13 @@ def declarations(lines):
                 yield f"ABI_NAME({name[1]})"
             elif name := re.fullmatch(r"typedef .*?(\w+)(\)\(.*\))?;", line):
                 yield f"ABI_TYPE({name[1]})"
-        elif member := re.fullmatch(r"(\w+) = (\d+|0x[0-9A-F]+),", line):
+        elif member := re.fullmatch(r"(\w+) = (-?\d+|0x[0-9A-F]+),", line):
             yield f"ABI_VALUE({member[1]})"
         elif field := re.fullmatch(r"[\w ]+?[ *]+(\w+)(\[\d+\])?;", line):
             if inner:
                 inner.append(field[1])
+            elif aggregate == NAMELESS:
+                waiting.append(field[1])
             else:
                 yield f"ABI_FIELD({aggregate}, {field[1]})"
         else:

@@ -3,6 +3,8 @@
 // the compilation, by name.
 #include "simulator/abi_table.h"
 
+#include <cublasLt.h>
+#include <cublas_v2.h>
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 

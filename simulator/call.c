@@ -76,6 +76,13 @@ static const char *const names[SIM_CALL_KIND_COUNT] = {
     [SIM_CALL_GRAPH_INSTANTIATE] = "cudaGraphInstantiate",
     [SIM_CALL_GRAPH_UPLOAD] = "cudaGraphUpload",
     [SIM_CALL_GRAPH_LAUNCH] = "cudaGraphLaunch",
+    [SIM_CALL_BLAS_CREATE] = "cublasCreate",
+    [SIM_CALL_BLAS_DESTROY] = "cublasDestroy",
+    [SIM_CALL_BLAS_GEMM] = "cublasGemmEx",
+    [SIM_CALL_BLAS_GEMV] = "cublasSgemv",
+    [SIM_CALL_BLAS_AXPY] = "cublasSaxpy",
+    [SIM_CALL_BLAS_DOT] = "cublasSdot",
+    [SIM_CALL_BLAS_LT_MATMUL] = "cublasLtMatmul",
 };
 
 static __attribute__((cold, noinline)) void stack_end_find(void) {
@@ -156,7 +163,8 @@ cudaError_t sim__call_begin(enum sim_call call) {
 cudaError_t sim__call_end(enum sim_call call, cudaError_t error) {
     struct sim__thread *thread = sim__thread();
     const bool failed = error != cudaSuccess && error != cudaErrorNotReady;
-    if (failed || (error == cudaErrorNotReady && sim__reading_other[SIM__READING_RECORD_600]))
+    if ((failed && error < SIM_FAULT_STATUS_FIRST) ||
+        (error == cudaErrorNotReady && sim__reading_other[SIM__READING_RECORD_600]))
         thread->last_error = sim__planted(SIM__PLANT_ERROR_LOST) ? thread->last_error : error;
     if (thread->work_depth > 0)
         return error;

@@ -18,7 +18,8 @@
 
 // Anything but cudaSuccess is what the call must end with.
 cudaError_t sim__call_begin(enum sim_call call);
-// Records ERROR as the thread's last error as CUDA would; returns it.
+// Records ERROR as the thread's last error as CUDA would, a status of a library's (SIM_FAULT_STATUS)
+// not; returns it.
 cudaError_t sim__call_end(enum sim_call call, cudaError_t error);
 
 // For control functions that are no CUDA calls, with the lock held: notes who called the function

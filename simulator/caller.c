@@ -13,7 +13,8 @@
 
 // Whether a function of that name is the simulator's: a call that it answers, or what is below.
 static bool is_own(const char *name) {
-    static const char *const beginnings[] = {"sim__", "sim_", "written_cu", "written_sim_"};
+    static const char *const beginnings[] = {"sim__", "sim_", "written_cu", "written_sim_",
+                                             "cublas"};
     for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; ++i)
         if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0)
             return true;

@@ -1,6 +1,7 @@
 // The machine as a whole: its options, from the program or the environment, its start and restart;
 // and what belongs to each host thread.
 #include "base/size.h"
+#include "simulator/blas_status.h"
 #include "simulator/call.h"
 #include "simulator/capture.h"
 #include "simulator/checked.h"
@@ -202,6 +203,7 @@ static void machine_stop(void) {
     sim__user_objects_clear();
     sim__graphs_clear(); // pending launches are gone
     sim__handle_clear(&sim__state.events);
+    sim__blas_clear();
     sim__virtual_memory_clear();
     sim__memory_clear();
     sim__host_memory_clear();

@@ -9,6 +9,7 @@
 //     cudaEventQuery       chance 0.01  error 719                        once
 //     cudaLaunchKernel     at 1000      sticky cudaErrorIllegalAddress
 //     cudaStreamSynchronize chance 0.1  delay 2ms
+//     cublasGemmEx         at 7         error CUBLAS_STATUS_EXECUTION_FAILED
 //     any                  every 1000   delay 50us
 //
 //     CALL    a kind of call as sim_call_name says it, or "any"
@@ -16,7 +17,8 @@
 //             every N    each N-th call
 //             chance P   each call with probability P; "seed S" may follow (default 1)
 //             above SIZE each call that finds more than SIZE in use on the current device
-//     EFFECT  error E    the call does nothing and returns E, a number or a name
+//     EFFECT  error E    the call does nothing and returns E, a number or a name: a CUDA error, of
+//                        cuBLAS calls a status
 //             sticky E   the same, and the device is dead: all later calls return E
 //             delay T    the call takes T longer (virtual time; 5ns, 5us, 5ms, 5s)
 //             stall T    what the call enqueues starts T later (virtual time)
@@ -29,6 +31,7 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "base/size.h"
+#include "simulator/blas_status.h"
 #include "simulator/call.h"
 #include "simulator/cost.h"
 
@@ -161,6 +164,20 @@ static enum base_status error_parse(const char *word, cudaError_t *error) {
     return bad("error", word, "a CUDA error, by number or name: 2, cudaErrorMemoryAllocation");
 }
 
+// Of cuBLAS calls.
+static enum base_status status_parse(const char *word, cudaError_t *error) {
+    uint64_t number;
+    const struct sim__blas_status *status =
+        number_parse(word, 1, &number) && number < ERROR_MAX ? sim__blas_status_find((int)number)
+                                                             : sim__blas_status_named(word);
+    if (status == NULL || status->status == CUBLAS_STATUS_SUCCESS)
+        return bad("error", word, "a cuBLAS status, by number or name: CUBLAS_STATUS_ALLOC_FAILED");
+    *error = SIM_FAULT_STATUS(status->status);
+    return BASE_OK;
+}
+
+static bool is_blas(int call) { return call >= SIM_CALL_BLAS_CREATE && call < CALL_ANY; }
+
 static enum base_status time_parse(const char *word, uint64_t *time_ns) {
     static const struct {
         const char *name;
@@ -225,8 +242,10 @@ static enum base_status effect_parse(struct words *words, struct rule *rule) {
             continue;
         rule->effect = (enum effect)i;
         word = words_next(words);
-        return i <= EFFECT_STICKY ? error_parse(word, &rule->error)
-                                  : time_parse(word, &rule->time_ns);
+        if (i > EFFECT_STICKY)
+            return time_parse(word, &rule->time_ns);
+        return i == EFFECT_ERROR && is_blas(rule->call) ? status_parse(word, &rule->error)
+                                                        : error_parse(word, &rule->error);
     }
     return bad("effect", word, "error E, sticky E, delay T or stall T");
 }

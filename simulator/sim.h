@@ -247,6 +247,13 @@ enum sim_call {
     SIM_CALL_GRAPH_INSTANTIATE,
     SIM_CALL_GRAPH_UPLOAD,
     SIM_CALL_GRAPH_LAUNCH,
+    SIM_CALL_BLAS_CREATE,
+    SIM_CALL_BLAS_DESTROY,
+    SIM_CALL_BLAS_GEMM, // cublasGemmEx and all that multiply matrices
+    SIM_CALL_BLAS_GEMV,
+    SIM_CALL_BLAS_AXPY, // and scal
+    SIM_CALL_BLAS_DOT,  // and nrm2
+    SIM_CALL_BLAS_LT_MATMUL,
     SIM_CALL_KIND_COUNT,
 };
 
@@ -257,7 +264,11 @@ uint64_t sim_call_failed_count(enum sim_call call);
 const char *sim_call_name(enum sim_call call); // "cudaMalloc"
 
 // The N-th next call of this kind (1 = the next) fails with ERROR and does nothing else, wrong
-// arguments or not. One fault a kind at a time; N = 0 removes it.
+// arguments or not. One fault a kind at a time; N = 0 removes it. cuBLAS calls take a status as
+// well: SIM_FAULT_STATUS(CUBLAS_STATUS_ALLOC_FAILED); a CUDA error comes out as the status that
+// cuBLAS makes of it.
+#define SIM_FAULT_STATUS_FIRST 0x10000
+#define SIM_FAULT_STATUS(status) ((cudaError_t)(SIM_FAULT_STATUS_FIRST + (status)))
 void sim_fault_next(enum sim_call call, uint64_t n, cudaError_t error);
 
 // Loads a fault plan, a text of rules: which calls fail or take longer, and when. fault.c says how

@@ -90,7 +90,7 @@ void sim__timeline_call(FILE *file, const struct sim__transcript_call *call, int
     fprintf(file, ",\"args\":{\"number\":%llu,\"arguments\":", (unsigned long long)call->number);
     string_write(file, call->arguments.bytes);
     fputs(",\"result\":", file);
-    string_write(file, cudaGetErrorName((cudaError_t)call->result));
+    string_write(file, sim__transcript_result_name(call));
     fputs(",\"stored\":", file);
     string_write(file, call->outputs.bytes);
     fputs("}}", file);

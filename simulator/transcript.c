@@ -7,6 +7,7 @@
 
 #include "base/address_map.h"
 #include "base/file.h"
+#include "simulator/blas_status.h"
 #include "simulator/graph.h"
 #include "simulator/profile.h"
 #include "simulator/replay.h"
@@ -53,6 +54,13 @@ static size_t wrapper_count;
 void sim__transcript_wrappers_are(const struct sim__wrapper *all, size_t count) {
     wrappers = all;
     wrapper_count = count;
+}
+
+const char *sim__transcript_result_name(const struct sim__transcript_call *call) {
+    if (strncmp(call->name, "cublas", 6) != 0)
+        return cudaGetErrorName((cudaError_t)call->result);
+    const struct sim__blas_status *status = sim__blas_status_find(call->result);
+    return status != NULL ? status->name : "unknown status";
 }
 
 void (*sim__transcript_wrapper_of(void (*call)(void)))(void) {
@@ -407,7 +415,7 @@ static void call_text(const struct sim__transcript_call *call) {
     time_add(&time, call->begin_ns);
     sim__text_add(to, "%12s %3d  %s(%s) = %s%s%s\n%s", time.bytes, thread_number, call->name,
                   call->arguments.length > 0 ? call->arguments.bytes : "",
-                  cudaGetErrorName((cudaError_t)call->result),
+                  sim__transcript_result_name(call),
                   call->outputs.length > 0 ? ", " : "",
                   call->outputs.length > 0 ? call->outputs.bytes : "",
                   call->ran.length > 0 ? call->ran.bytes : "");

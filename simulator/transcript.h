@@ -60,6 +60,9 @@ void sim__transcript_go(struct sim__transcript_call *call);
 void sim__transcript_returned(struct sim__transcript_call *call, int result);
 void sim__transcript_end(struct sim__transcript_call *call);
 
+// "cudaErrorInvalidValue", of cuBLAS calls "CUBLAS_STATUS_INVALID_VALUE".
+const char *sim__transcript_result_name(const struct sim__transcript_call *call);
+
 // Who hands out the address of a call hands out its wrapper. The wrappers tell before main.
 struct sim__wrapper {
     void (*call)(void), (*wrapper)(void);
@@ -81,6 +84,7 @@ void sim__value_exec(struct sim__text *text, const char *name, const void *exec)
 // As "2.5": the fifth node of graph 2.
 void sim__value_node(struct sim__text *text, const char *name, const void *node);
 void sim__value_object(struct sim__text *text, const char *name, const void *object);
+void sim__value_blas(struct sim__text *text, const char *name, const void *handle);
 void sim__value_address(struct sim__text *text, const char *name, uint64_t address);
 void sim__value_kind(struct sim__text *text, const char *name, enum cudaMemcpyKind kind);
 void sim__value_kernel(struct sim__text *text, const char *name, const struct sim_kernel *kernel);

@@ -4,6 +4,7 @@
 #include "simulator/transcript.h"
 
 #include "base/address_map.h"
+#include "simulator/blas.h"
 #include "simulator/graph.h"
 #include "simulator/replay.h"
 #include "simulator/user_object.h"
@@ -16,7 +17,7 @@
 
 // Handles of before the machine's start have lower serials.
 static uint64_t stream_serial_start, event_serial_start, graph_serial_start, exec_serial_start,
-    object_serial_start;
+    object_serial_start, blas_serial_start;
 static struct base_address_map host_addresses;
 
 // --- Text ---
@@ -108,7 +109,7 @@ void sim__value_event(struct sim__text *text, const char *name, const void *even
         handle_add(text, &sim__state.events, event, event_serial_start);
 }
 
-static void graph_handle_value(struct sim__text *text, const char *name,
+static void table_handle_value(struct sim__text *text, const char *name,
                                const struct sim__handle_table *table, const void *handle,
                                uint64_t serial_start) {
     name_add(text, name);
@@ -119,15 +120,19 @@ static void graph_handle_value(struct sim__text *text, const char *name,
 }
 
 void sim__value_graph(struct sim__text *text, const char *name, const void *graph) {
-    graph_handle_value(text, name, &sim__graphs, graph, graph_serial_start);
+    table_handle_value(text, name, &sim__graphs, graph, graph_serial_start);
 }
 
 void sim__value_exec(struct sim__text *text, const char *name, const void *exec) {
-    graph_handle_value(text, name, &sim__execs, exec, exec_serial_start);
+    table_handle_value(text, name, &sim__execs, exec, exec_serial_start);
 }
 
 void sim__value_object(struct sim__text *text, const char *name, const void *object) {
-    graph_handle_value(text, name, &sim__user_objects, object, object_serial_start);
+    table_handle_value(text, name, &sim__user_objects, object, object_serial_start);
+}
+
+void sim__value_blas(struct sim__text *text, const char *name, const void *handle) {
+    table_handle_value(text, name, &sim__blas_handles, handle, blas_serial_start);
 }
 
 void sim__value_node(struct sim__text *text, const char *name, const void *handle) {
@@ -212,6 +217,7 @@ void sim__values_reset(void) {
     graph_serial_start = sim__graphs.serial;
     exec_serial_start = sim__execs.serial;
     object_serial_start = sim__user_objects.serial;
+    blas_serial_start = sim__blas_handles.serial;
     base_address_map_deinit(&host_addresses);
 }
 

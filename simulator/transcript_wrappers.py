@@ -8,7 +8,7 @@ macros that tell where a call stands.
     transcript_wrappers.py sites HEADER...   a header: each call, and each call of the control that
                                              is about memory, as a macro that tells file and line
 
-A call is a declaration of a function that returns cudaError_t or CUresult. The headers are our own:
+A call is a declaration of a function that returns cudaError_t, CUresult or cublasStatus_t. The headers are our own:
 a declaration ends with a semicolon, a parameter has a name.
 """
 
@@ -22,7 +22,11 @@ HANDLES = {
     "cudaGraphExec_t": "exec",
     "cudaGraphNode_t": "node",
     "cudaUserObject_t": "object",
+    "cublasHandle_t": "blas",
+    "cublasLtHandle_t": "blas",
 }
+# Things of the host's, told by name only.
+DESCRIPTORS = re.compile(r"cublasLt\w+_t|.*\bcublasLt\w+_t \*")
 ADDRESSES = {"void *", "const void *", "CUdeviceptr"}
 # What a call stores, by the type of the pointer to it.
 STORED = {
@@ -80,7 +84,7 @@ def parameters_of(text):
         yield (f"{kind} {stars}" if stars else kind), name, part
 
 
-def calls_of(headers, form=r"\b(cudaError_t|CUresult) (\w+)\(([^;{]*)\) ?;"):
+def calls_of(headers, form=r"\b(cudaError_t|CUresult|cublasStatus_t) (\w+)\(([^;{]*)\) ?;"):
     for header in headers:
         for result, name, parameters in re.findall(form, text_of(header)):
             yield result, name, list(parameters_of(parameters))
@@ -95,14 +99,20 @@ def is_structure(kind):
 
 
 def argument_line(kind, name):
-    if is_array(kind, name) or kind == "function" or kind in FUNCTIONS or kind in STORED:
+    if kind in HANDLES:
+        return f'sim__value_{HANDLES[kind]}(&written.arguments, "{name}", {name});'
+    if (
+        is_array(kind, name)
+        or kind == "function"
+        or kind in FUNCTIONS
+        or kind in STORED
+        or DESCRIPTORS.fullmatch(kind)
+    ):
         return f'sim__value_name(&written.arguments, "{name}");'
     if kind in STREAMS:
         return f'sim__value_stream(&written.arguments, "{name}", {name});'
     if kind in EVENTS:
         return f'sim__value_event(&written.arguments, "{name}", {name});'
-    if kind in HANDLES:
-        return f'sim__value_{HANDLES[kind]}(&written.arguments, "{name}", {name});'
     if kind == "const char *":
         return f'sim__value_text(&written.arguments, "{name}", {name});'
     if kind == "const struct sim_kernel *":
@@ -193,6 +203,8 @@ def main():
             print(f"#include <{header.rsplit('/', 1)[1]}>")
     for call in calls:
         wrapper(*call)
+    if any(name.startswith("cublas") for _, name, _ in calls):
+        return  # nobody asks for their addresses
     print("\nstatic const struct sim__wrapper wrappers[] = {")
     for _, name, _ in calls:
         print(f"    {{(void (*)(void))sim__call_{name}, (void (*)(void)){name}}},")

@@ -29,6 +29,7 @@
     X(graph_exec, "Graphs: executables")                     \
     X(graph_update, "Graphs: changes to executables")        \
     X(graph_memory, "Graphs: memory nodes")                  \
+    X(blas, "cuBLAS")                                        \
     X(order, "Order: what is guaranteed and what is not")
 
 // Each ends with a case without a name.

@@ -39,7 +39,7 @@ static const struct use {
 #define GRAPH_KERNELS REFUSED ", 98: code of nvcc is not run: sim_graph_add_kernel takes a function"
 #define CONDITIONAL REFUSED ", 801: conditional nodes are not simulated"
 #define SEMAPHORES "external semaphores are not simulated"
-#define BLAS    "cuBLAS is not simulated yet"
+#define COMPLEX "complex numbers are not simulated"
 #define SIMPLE  "not needed so far"
 
 // The calls of the contract by area; without a reason a call is there.
@@ -218,13 +218,38 @@ static const struct area {
       {"cuMulticastCreate", "multicast objects are not simulated"},
       {"cuGreenCtxCreate", "green contexts are not simulated"}}},
     {"cuBLAS",
-     {{"cublasCreate", BLAS},
-      {"cublasDestroy", BLAS},
-      {"cublasSetStream", BLAS},
-      {"cublasSetWorkspace", BLAS},
-      {"cublasSetMathMode", BLAS},
-      {"cublasGemmEx", BLAS},
-      {"cublasGemmStridedBatchedEx", BLAS}}},
+     {{"cublasCreate", NULL},
+      {"cublasDestroy", NULL},
+      {"cublasSetStream", NULL},
+      {"cublasSetWorkspace", NULL},
+      {"cublasSetPointerMode", NULL},
+      {"cublasSetMathMode", NULL},
+      {"cublasSetAtomicsMode", NULL},
+      {"cublasSgemm", NULL},
+      {"cublasDgemm", NULL},
+      {"cublasGemmEx", NULL},
+      {"cublasSgemmStridedBatched", NULL},
+      {"cublasGemmStridedBatchedEx", NULL},
+      {"cublasSgemmBatched", NULL},
+      {"cublasGemmBatchedEx", NULL},
+      {"cublasSgemv", NULL},
+      {"cublasSaxpy", NULL},
+      {"cublasAxpyEx", NULL},
+      {"cublasSscal", NULL},
+      {"cublasScalEx", NULL},
+      {"cublasSdot", NULL},
+      {"cublasDotEx", NULL},
+      {"cublasSnrm2", NULL},
+      {"cublasNrm2Ex", NULL},
+      {"cublasLtCreate", NULL},
+      {"cublasLtDestroy", NULL},
+      {"cublasLtMatmulAlgoGetHeuristic", NULL},
+      {"cublasLtMatmul", NULL},
+      {"cublasHgemm", "sums are accumulated in fp32"},
+      {"cublasCgemm", COMPLEX},
+      {"cublasSgemm_64", SIMPLE},
+      {"cublasStrsm", SIMPLE},
+      {"cublasLtMatrixTransform", SIMPLE}}},
 };
 #define AREA_COUNT (sizeof areas / sizeof areas[0])
 

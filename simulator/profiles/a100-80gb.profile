@@ -56,6 +56,13 @@ call.cudaStreamEndCapture     1      5      20     us  | estimate
 call.cudaGraphInstantiate     5      10     50     us  | unverified: 10 and 1 a node
 call.cudaGraphUpload          1      2.5    10     us  | estimate: as cudaGraphLaunch
 call.cudaGraphLaunch          2      2.5    2.5    us  | NVIDIA blog on constant-time launch, straight lines on Ampere: 2.5 and 0.001 a node (CUDA 12.6), 2 and 0.2 a node (11.8)
+call.cublasCreate             1      10     50     ms  | estimate: kernels are loaded
+call.cublasDestroy            100    500    2000   us  | estimate
+call.cublasGemmEx             5      7      15     us  | estimate: a launch and the choice of a kernel
+call.cublasSgemv              5      7      15     us  | estimate: as cublasGemmEx
+call.cublasSaxpy              4.2    5      10.4   us  | estimate: as a launch
+call.cublasSdot               4.2    5      10.4   us  | estimate: as a launch
+call.cublasLtMatmul           5      7      15     us  | estimate: as cublasGemmEx
 call.other                    0.25   0.3    0.55   us  | cudaGetDevice, cudaSetDevice in ryujaehun/pytorch-gpu-benchmark 6
 
 # Besides, for each 2 MiB page that the call takes or gives back.

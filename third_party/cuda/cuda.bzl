@@ -8,7 +8,12 @@ cc_library(name = "headers", hdrs = glob(["include/*.h", "include/*.hpp", "inclu
 cc_library(
     name = "runtime",
     deps = [":headers"],
-    linkopts = ["-L{home}/lib64", "-L{home}/lib64/stubs", "-lcudart", "-lcublas", "-lcuda", "-Wl,-rpath,{home}/lib64"],
+    linkopts = ["-L{home}/lib64", "-L{home}/lib64/stubs", "-lcudart", "-lcuda", "-Wl,-rpath,{home}/lib64"],
+)
+cc_library(
+    name = "cublas",
+    deps = [":runtime"],
+    linkopts = ["-lcublas", "-lcublasLt"],
 )
 """
 
@@ -20,6 +25,7 @@ genrule(
 )
 cc_library(name = "headers", hdrs = [":missing"], visibility = ["//visibility:public"])
 cc_library(name = "runtime", hdrs = [":missing"], visibility = ["//visibility:public"])
+cc_library(name = "cublas", hdrs = [":missing"], visibility = ["//visibility:public"])
 """
 
 def _cuda_repository(repository_ctx):
