@@ -101,16 +101,11 @@ static enum base_status store_in_table(struct cca *cca, const struct cca__pool *
     return BASE_OK;
 }
 
-enum base_status cca__expandable_hand_out_locked(struct cca *cca, struct cca__pool *pool,
-                                                 uint32_t number, size_t rounded, size_t requested,
-                                                 bool in_index, bool *over_limit) {
+static enum base_status hand_out(struct cca *cca, struct cca__pool *pool, uint32_t number,
+                                 size_t rounded, size_t requested, bool splits, bool in_index,
+                                 bool *over_limit) {
     struct cca__block *const block = cca__block_at(cca, number);
     struct cca__stream *const stream = pool->stream;
-    // While the setting is off, only a request at an address comes here, and PyTorch splits by the
-    // setting, not by the block.
-    const bool splits = !pool->no_split &&
-                        cca__should_split(pool->is_small || cca__pool_expands(cca, pool),
-                                          block->size, rounded, cca->config.sizes.max_split_size);
     uint32_t tail = 0;
     if (splits) {
         const enum base_status status =
@@ -147,6 +142,25 @@ enum base_status cca__expandable_hand_out_locked(struct cca *cca, struct cca__po
     if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(stream->device, 1);
     if (cca->watched) cca__observe_block(cca, ALLOCATOR_ALLOC, pool, block);
     return BASE_OK;
+}
+
+enum base_status cca__expandable_hand_out_locked(struct cca *cca, struct cca__pool *pool,
+                                                 uint32_t number, size_t rounded, size_t requested,
+                                                 bool in_index, bool *over_limit) {
+    // While the setting is off, only a request at an address comes here, and PyTorch splits by the
+    // setting, not by the block.
+    const bool splits =
+        !pool->no_split &&
+        cca__should_split(pool->is_small || cca__pool_expands(cca, pool),
+                          cca__block_at(cca, number)->size, rounded, cca->config.sizes.max_split_size);
+    return hand_out(cca, pool, number, rounded, requested, splits, in_index, over_limit);
+}
+
+enum base_status cca__expandable_hand_out_front_locked(struct cca *cca, struct cca__pool *pool,
+                                                       uint32_t number, size_t size,
+                                                       bool *over_limit) {
+    return hand_out(cca, pool, number, size, size, cca__block_at(cca, number)->size > size, true,
+                    over_limit);
 }
 
 //------------------------------------------------------------------------------------------------

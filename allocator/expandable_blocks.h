@@ -32,6 +32,11 @@ enum base_status cca__expandable_hand_out_locked(struct cca *cca, struct cca__po
                                                  uint32_t number, size_t rounded, size_t requested,
                                                  bool in_index, bool *over_limit) BASE_MUST_USE;
 
+// The same for the front SIZE bytes of a block in the index, whatever the settings say about splits.
+enum base_status cca__expandable_hand_out_front_locked(struct cca *cca, struct cca__pool *pool,
+                                                       uint32_t number, size_t size,
+                                                       bool *over_limit) BASE_MUST_USE;
+
 // The end of a free, as cca__pool_free_locked. The stream's lock held.
 void cca__expandable_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t number);
 

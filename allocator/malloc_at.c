@@ -38,19 +38,6 @@ static enum base_status hand_out(struct cca__pool *pool, uint32_t number, size_t
     return status;
 }
 
-// The front and the request may begin in one window of the page table, which then names the
-// request's block: the front gets an entry of its own when it is next handed out.
-static void free_front(struct cca__pool *pool, uint32_t front) {
-    struct cca *const cca = pool->device->owner;
-    struct cca__block *const block = cca__block_at(cca, front);
-    bool over_limit = false;
-    if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(pool->device, -1);
-    if (cca->watched) cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
-    cca__pool_free_locked(cca, pool, front, &over_limit);
-    if (over_limit) cca__stats_meet_locked(pool->device);
-    if (!pool->is_small) block->flags &= (uint8_t)~CCA__BLOCK_IN_TABLE;
-}
-
 static enum base_status serve_at_locked(struct cca__pool *pool, uint64_t address, size_t rounded,
                                         size_t requested, bool *served) {
     struct cca *const cca = pool->device->owner;
@@ -65,7 +52,7 @@ static enum base_status serve_at_locked(struct cca__pool *pool, uint64_t address
         status = hand_out(pool, front, before, before);
         if (status != BASE_OK) return status;
         status = hand_out(pool, cca__block_at(cca, front)->next, rounded, requested);
-        free_front(pool, front);
+        cca__pool_put_back_locked(pool, front);
     }
     *served = status == BASE_OK;
     return status;

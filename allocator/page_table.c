@@ -133,3 +133,16 @@ uint32_t cca__page_table_find_stray(struct cca__page_table *table, uint64_t addr
     cca__lock_release(&table->lock);
     return found ? (uint32_t)block : 0;
 }
+
+// The table never shrinks: what stood in it once has room again. No block has an odd address.
+enum base_status cca__page_table_reserve_strays(struct cca__page_table *table, size_t count) {
+    enum base_status status = BASE_OK;
+    uint64_t taken = 0, block;
+    cca__lock_take(&table->lock);
+    for (; taken < count && status == BASE_OK; ++taken)
+        status = base_address_map_set(&table->strays, 2 * taken + 1, 0);
+    while (taken > 0)
+        (void)base_address_map_remove(&table->strays, 2 * --taken + 1, &block);
+    cca__lock_release(&table->lock);
+    return status;
+}

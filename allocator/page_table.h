@@ -123,6 +123,15 @@ static inline enum base_status cca__page_table_store_small(struct cca__page_tabl
     return BASE_OK;
 }
 
+// Makes the leaf that a later store needs.
+BASE_MUST_USE static inline enum base_status
+cca__page_table_reserve_small(struct cca__page_table *table, uint32_t directory, uint64_t address) {
+    _Atomic uint32_t *const leaves = cca__arena_slots(&table->directories, directory);
+    return atomic_load_explicit(&leaves[cca__leaf_place(address)], memory_order_relaxed) != 0
+               ? BASE_OK
+               : cca__page_table_add_leaf(table, directory, address);
+}
+
 // The same if the leaf is there, with the segment's directory; false: it takes more.
 static inline bool cca__page_table_store_small_at_once(struct cca__page_table *table,
                                                        uint64_t address, uint32_t block) {
@@ -140,6 +149,9 @@ static inline bool cca__page_table_store_small_at_once(struct cca__page_table *t
 enum base_status cca__page_table_store_stray(struct cca__page_table *table, uint64_t address,
                                              uint32_t block) BASE_MUST_USE;
 void cca__page_table_remove_stray(struct cca__page_table *table, uint64_t address);
+// Room for COUNT strays more than there are now.
+enum base_status cca__page_table_reserve_strays(struct cca__page_table *table,
+                                                size_t count) BASE_MUST_USE;
 uint32_t cca__page_table_find_stray(struct cca__page_table *table,
                                     uint64_t address); // 0 if it is not there
 

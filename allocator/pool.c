@@ -108,3 +108,50 @@ void cca__pool_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t num
         slack = cca__hit_free(cca, pool, number, true);
     cca__hit_test_limits(pool, slack, over_limit);
 }
+
+//------------------------------------------------------------------------------------------------
+// Blocks at wanted places.
+
+// The block and one that stays may begin in one window of the page table, which then names the
+// other: this one gets an entry of its own when it is next handed out.
+void cca__pool_put_back_locked(struct cca__pool *pool, uint32_t number) {
+    struct cca *const cca = pool->device->owner;
+    struct cca__block *const block = cca__block_at(cca, number);
+    bool over_limit = false;
+    if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(pool->device, -1);
+    if (cca->watched) cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
+    cca__pool_free_locked(cca, pool, number, &over_limit);
+    if (over_limit) cca__stats_meet_locked(pool->device);
+    if (!pool->is_small) block->flags &= (uint8_t)~CCA__BLOCK_IN_TABLE;
+}
+
+void cca__pool_hand_out_exactly_locked(struct cca__pool *pool, uint32_t number, size_t size) {
+    struct cca *const cca = pool->device->owner;
+    const bool no_split = pool->no_split;
+    bool over_limit = false;
+    enum base_status status;
+    pool->no_split = false;
+    if (cca__block_is_expandable(cca__block_at(cca, number))) {
+        status = cca__expandable_hand_out_front_locked(cca, pool, number, size, &over_limit);
+    } else {
+        int64_t slack = 0;
+        status = cca__hit_hand_out(cca, pool, number, size, size, true, true, false, &slack);
+        cca__hit_test_limits(pool, slack, &over_limit);
+    }
+    pool->no_split = no_split;
+    BASE_CHECK_EQ(status, BASE_OK);
+    if (over_limit) cca__stats_meet_locked(pool->device);
+}
+
+enum base_status cca__pool_reserve_entry_locked(struct cca *cca, const struct cca__segment *segment,
+                                                uint64_t address, size_t *strays) {
+    struct cca__page_table *const table = &cca->page_table;
+    uint32_t directory = segment->directory;
+    if (address >> CCA__ADDRESS_BITS == 0) {
+        if (!cca__pool_at(cca, segment->pool)->is_small) return BASE_OK;
+        if (segment->expandable != NULL) directory = cca__page_table_directory(table, address);
+        if (directory != 0) return cca__page_table_reserve_small(table, directory, address);
+    }
+    ++*strays;
+    return BASE_OK;
+}

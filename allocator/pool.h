@@ -73,6 +73,20 @@ static inline bool cca__block_is_handed_out(const struct cca__block *block,
 void cca__pool_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t number,
                            bool *over_limit);
 
+// For what puts blocks where they are wanted, with the locks of all streams: each step may be a
+// peak that the next one takes away, so the statistics meet at once.
+//
+// Frees a block that is handed out and that no other stream uses, as a program's free does.
+void cca__pool_put_back_locked(struct cca__pool *pool, uint32_t number);
+// Hands out the front SIZE bytes of a free block, for a request of as many, whatever the settings
+// say about splits. It cannot fail: there must be an unused block in the stream's stock, and room
+// for the page table's entry.
+void cca__pool_hand_out_exactly_locked(struct cca__pool *pool, uint32_t number, size_t size);
+// Makes that room, or adds 1 to *STRAYS (cca__page_table_reserve_strays). BASE_HOST_MEMORY.
+enum base_status cca__pool_reserve_entry_locked(struct cca *cca,
+                                                const struct cca__segment *segment,
+                                                uint64_t address, size_t *strays) BASE_MUST_USE;
+
 // An event about a block.
 void cca__observe_block(struct cca *cca, enum allocator_action action, const struct cca__pool *pool,
                         const struct cca__block *block);

@@ -504,3 +504,16 @@ enum base_status cca__synchronize_private(struct cca__device *device,
     cca__lock_release(&device->events_lock);
     return status;
 }
+
+void cca__forget_private(struct cca__device *device, const struct cca__private_pool *pool) {
+    struct finished finished = {0};
+    cca__lock_take(&device->events_lock);
+    for (size_t stream = 0; stream < device->stream_count; ++stream) {
+        struct cca__event_queue *const queue = &device->by_handle[stream]->queue;
+        for (size_t index; (index = find_event_of(device->owner, queue, queue->pushed, pool)) <
+                           queue->count;)
+            finish_event_locked(device, cca__event_queue_remove(queue, index), &finished);
+    }
+    complete_all_frees(device->owner, &finished);
+    cca__lock_release(&device->events_lock);
+}

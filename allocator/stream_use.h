@@ -96,5 +96,7 @@ enum base_status cca__synchronize_pending(struct cca__device *device) BASE_MUST_
 // The same for the blocks of one private pool.
 enum base_status cca__synchronize_private(struct cca__device *device,
                                           const struct cca__private_pool *pool) BASE_MUST_USE;
+// Completes its frees without a wait for their events (x_torch_faults).
+void cca__forget_private(struct cca__device *device, const struct cca__private_pool *pool);
 
 #endif
