@@ -10,24 +10,30 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline float base__float_of_bits(uint32_t bits) {
+#ifdef __CUDACC__ // device code computes with them, too
+#define BASE_HALF static __host__ __device__ inline
+#else
+#define BASE_HALF static inline
+#endif
+
+BASE_HALF float base__float_of_bits(uint32_t bits) {
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
-static inline uint32_t base__bits_of_float(float value) {
+BASE_HALF uint32_t base__bits_of_float(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;
 }
 
 // Exact.
-static inline float base_bfloat16_to_float(uint16_t number) {
+BASE_HALF float base_bfloat16_to_float(uint16_t number) {
     return base__float_of_bits((uint32_t)number << 16);
 }
 
 // NaN stays NaN.
-static inline uint16_t base_bfloat16_from_float(float value) {
+BASE_HALF uint16_t base_bfloat16_from_float(float value) {
     const uint32_t bits = base__bits_of_float(value);
     const uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
     return (uint16_t)((value != value ? bits | 0x00400000 : rounded) >> 16);
@@ -35,7 +41,7 @@ static inline uint16_t base_bfloat16_from_float(float value) {
 
 // Exact. The exponent is moved to its place, and 2^112 corrects its bias, for numbers below the
 // normal ones as well.
-static inline float base_half_to_float(uint16_t number) {
+BASE_HALF float base_half_to_float(uint16_t number) {
     const uint32_t magnitude = (uint32_t)(number & 0x7fff) << 13;
     const float moved = base__float_of_bits(magnitude) * base__float_of_bits(0x77800000);
     const uint32_t special = magnitude | 0x7f800000; // infinite, or NaN
@@ -45,7 +51,7 @@ static inline float base_half_to_float(uint16_t number) {
 
 // From 65520 on infinite; NaN stays NaN. Below 2^-14 the addition of 0.5 leaves the fraction, at
 // steps of 2^-24 and rounded, in the lowest bits.
-static inline uint16_t base_half_from_float(float value) {
+BASE_HALF uint16_t base_half_from_float(float value) {
     const uint32_t bits = base__bits_of_float(value), magnitude = bits & 0x7fffffff;
     const uint32_t small = base__bits_of_float(base__float_of_bits(magnitude) + 0.5F) - 0x3f000000;
     const uint32_t normal = (magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1)) >> 13;

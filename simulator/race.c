@@ -193,6 +193,8 @@ void sim_race_stop(void) {
     base_mutex_unlock(&sim__state.lock);
 }
 
+bool sim_race_is_running(void) { return sim__race_is_on(); }
+
 // --- Hand-offs ---
 
 void sim_handoff_signal(const void *token) {

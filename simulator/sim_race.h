@@ -82,6 +82,8 @@ enum base_status sim_race_start(const struct sim_race_options *options) BASE_MUS
 // Ends checking; the reports stay. What is reported only when nothing can make it right any more
 // (uninitialised) is reported now.
 void sim_race_stop(void);
+// Whether it checks now: who names many places of a kernel can save himself that otherwise.
+bool sim_race_is_running(void);
 
 // --- Reports ---
 

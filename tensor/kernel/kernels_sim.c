@@ -1,0 +1,448 @@
+// The kernels on the simulated device: the items of each in a plain loop, in stream order; and what
+// each reads and writes, named for the race checker. See launch.h.
+//
+// A kernel tells its arrays (struct use): from them follow the places that are named, and where the
+// loop can touch them (sim_kernel_bytes): the device faults where it may not.
+#include "tensor/kernel/launch.h"
+
+#include "base/check.h"
+#include "simulator/sim.h"
+#include "simulator/sim_race.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define USES_MAX 8
+#define RANK_MAX (TENSOR_KERNEL_RANK_MAX + 1)
+
+_Thread_local bool tensor_kernel_trapped;
+
+// An array of a kernel, and the shape through which it is gone.
+struct use {
+    enum sim_access_mode mode;
+    struct tensor_kernel_array *array;
+    int rank;
+    int64_t sizes[RANK_MAX], strides[RANK_MAX];
+    bool is_read_too; // and written afterwards
+};
+
+struct uses {
+    int count;
+    struct use all[USES_MAX];
+};
+
+// --- Telling arrays ---
+
+static struct use *use_begin(struct uses *uses, enum sim_access_mode mode,
+                             struct tensor_kernel_array *array) {
+    static _Thread_local struct use nowhere;
+    if (array->data == NULL)
+        return &nowhere;
+    BASE_CHECK_LT(uses->count, USES_MAX);
+    struct use *use = &uses->all[uses->count++];
+    use->mode = mode;
+    use->array = array;
+    use->rank = 0;
+    use->is_read_too = false;
+    return use;
+}
+
+static void use_dimension(struct use *use, int64_t size, int64_t stride) {
+    if (use->array == NULL || size == 1)
+        return;
+    use->sizes[use->rank] = size;
+    use->strides[use->rank++] = stride;
+}
+
+static struct use *use_shape(struct uses *uses, enum sim_access_mode mode,
+                             const struct tensor_kernel_shape *shape,
+                             struct tensor_kernel_array *array) {
+    struct use *use = use_begin(uses, mode, array);
+    for (int dim = 0; dim < shape->rank; ++dim)
+        use_dimension(use, shape->sizes[dim], array->strides[dim]);
+    return use;
+}
+
+static struct use *use_rows(struct uses *uses, enum sim_access_mode mode,
+                            const struct tensor_kernel_shape *shape, int64_t columns,
+                            struct tensor_kernel_rows *rows) {
+    struct use *use = use_shape(uses, mode, shape, &rows->array);
+    use_dimension(use, columns, rows->step);
+    return use;
+}
+
+static struct use *use_flat(struct uses *uses, enum sim_access_mode mode, int64_t count,
+                            struct tensor_kernel_array *array) {
+    struct use *use = use_begin(uses, mode, array);
+    use_dimension(use, count, 1);
+    return use;
+}
+
+#define READ SIM_ACCESS_READ
+#define WRITE SIM_ACCESS_WRITE
+
+static void pointwise_uses(struct tensor_kernel_pointwise *kernel, struct uses *uses) {
+    // A copy without conversion hands on what it reads as it is.
+    const bool carries = kernel->operation == TENSOR_KERNEL_COPY &&
+                         kernel->a.type == kernel->out.type && kernel->compute == kernel->a.type;
+    use_shape(uses, carries ? SIM_ACCESS_CARRY : READ, &kernel->shape, &kernel->a);
+    if (kernel->operation != TENSOR_KERNEL_ACCUMULATE)
+        use_shape(uses, READ, &kernel->shape, &kernel->b);
+    use_shape(uses, WRITE, &kernel->shape, &kernel->out)->is_read_too =
+        kernel->operation == TENSOR_KERNEL_ACCUMULATE;
+}
+
+static void sum_uses(struct tensor_kernel_sum *kernel, struct uses *uses) {
+    struct use *use = use_shape(uses, READ, &kernel->kept, &kernel->a);
+    for (int dim = 0; dim < kernel->reduced.rank; ++dim)
+        use_dimension(use, kernel->reduced.sizes[dim], kernel->b.strides[dim]);
+    use_shape(uses, WRITE, &kernel->kept, &kernel->out);
+}
+
+static void matrix_use(struct uses *uses, enum sim_access_mode mode, int64_t batch, int64_t rows,
+                       int64_t columns, struct tensor_kernel_array *array) {
+    use_shape(uses, mode, &(struct tensor_kernel_shape){3, {batch, rows, columns}}, array);
+}
+
+static void product_uses(struct tensor_kernel_product *kernel, struct uses *uses) {
+    matrix_use(uses, READ, kernel->batch, kernel->m, kernel->k, &kernel->a);
+    matrix_use(uses, READ, kernel->batch, kernel->k, kernel->n, &kernel->b);
+    matrix_use(uses, WRITE, kernel->batch, kernel->m, kernel->n, &kernel->out);
+}
+
+static void softmax_uses(struct tensor_kernel_softmax *kernel, struct uses *uses) {
+    use_rows(uses, READ, &kernel->shape, kernel->columns, &kernel->a);
+    use_rows(uses, WRITE, &kernel->shape, kernel->columns, &kernel->out);
+}
+
+static void softmax_gradient_uses(struct tensor_kernel_softmax_gradient *kernel,
+                                  struct uses *uses) {
+    use_rows(uses, READ, &kernel->shape, kernel->columns, &kernel->gradient);
+    use_rows(uses, READ, &kernel->shape, kernel->columns, &kernel->result);
+    use_rows(uses, WRITE, &kernel->shape, kernel->columns, &kernel->out);
+}
+
+static void norm_uses(struct tensor_kernel_norm *kernel, struct uses *uses) {
+    const int64_t rows = tensor_kernel_count(&kernel->shape);
+    use_rows(uses, READ, &kernel->shape, kernel->columns, &kernel->a);
+    use_flat(uses, READ, kernel->columns, &kernel->weight);
+    use_flat(uses, READ, kernel->columns, &kernel->bias);
+    use_rows(uses, WRITE, &kernel->shape, kernel->columns, &kernel->out);
+    use_flat(uses, WRITE, rows, &kernel->mean);
+    use_flat(uses, WRITE, rows, &kernel->rstd);
+}
+
+static void norm_gradient_uses(struct tensor_kernel_norm_gradient *kernel, struct uses *uses) {
+    const int64_t rows = tensor_kernel_count(&kernel->shape);
+    use_rows(uses, READ, &kernel->shape, kernel->columns, &kernel->gradient);
+    use_rows(uses, READ, &kernel->shape, kernel->columns, &kernel->a);
+    use_flat(uses, READ, kernel->columns, &kernel->weight);
+    use_flat(uses, READ, rows, &kernel->mean);
+    use_flat(uses, READ, rows, &kernel->rstd);
+    use_rows(uses, WRITE, &kernel->shape, kernel->columns, &kernel->out);
+}
+
+static void norm_weight_uses(struct tensor_kernel_norm_weight *kernel, struct uses *uses) {
+    const int64_t rows = tensor_kernel_count(&kernel->shape);
+    use_rows(uses, READ, &kernel->shape, kernel->columns, &kernel->gradient);
+    use_rows(uses, READ, &kernel->shape, kernel->columns, &kernel->a);
+    use_flat(uses, READ, rows, &kernel->mean);
+    use_flat(uses, READ, rows, &kernel->rstd);
+    use_flat(uses, WRITE, kernel->columns, &kernel->weight);
+    use_flat(uses, WRITE, kernel->columns, &kernel->bias);
+}
+
+static void cross_entropy_uses(struct tensor_kernel_cross_entropy *kernel, struct uses *uses) {
+    const int64_t rows = tensor_kernel_count(&kernel->shape);
+    use_rows(uses, READ, &kernel->shape, kernel->columns, &kernel->a);
+    use_flat(uses, READ, rows, &kernel->targets);
+    use_flat(uses, WRITE, rows, &kernel->loss);
+    use_flat(uses, WRITE, rows, &kernel->total);
+}
+
+static void cross_entropy_gradient_uses(struct tensor_kernel_cross_entropy_gradient *kernel,
+                                        struct uses *uses) {
+    const int64_t rows = tensor_kernel_count(&kernel->shape);
+    use_rows(uses, READ, &kernel->shape, kernel->columns, &kernel->a);
+    use_flat(uses, READ, rows, &kernel->targets);
+    use_flat(uses, READ, rows, &kernel->total);
+    use_dimension(use_begin(uses, READ, &kernel->gradient), rows, kernel->gradient_stride);
+    use_rows(uses, WRITE, &kernel->shape, kernel->columns, &kernel->out);
+}
+
+static void gather_uses(struct tensor_kernel_gather *kernel, struct uses *uses) {
+    const struct tensor_kernel_shape table = {1, {kernel->table_rows}}, out = {1, {kernel->count}};
+    use_flat(uses, READ, kernel->count, &kernel->index);
+    use_rows(uses, READ, &table, kernel->columns, &kernel->table);
+    use_rows(uses, WRITE, &out, kernel->columns, &kernel->out);
+}
+
+static void scatter_add_uses(struct tensor_kernel_scatter_add *kernel, struct uses *uses) {
+    const struct tensor_kernel_shape table = {1, {kernel->table_rows}}, a = {1, {kernel->count}};
+    use_flat(uses, READ, kernel->count, &kernel->index);
+    use_rows(uses, READ, &a, kernel->columns, &kernel->a);
+    use_rows(uses, WRITE, &table, kernel->columns, &kernel->table)->is_read_too = true;
+}
+
+static void dropout_uses(struct tensor_kernel_dropout *kernel, struct uses *uses) {
+    use_shape(uses, READ, &kernel->shape, &kernel->a);
+    use_shape(uses, WRITE, &kernel->shape, &kernel->out);
+}
+
+static void adam_uses(struct tensor_kernel_adam *kernel, struct uses *uses) {
+    use_flat(uses, READ, kernel->count, &kernel->gradient);
+    use_flat(uses, WRITE, kernel->count, &kernel->parameter)->is_read_too = true;
+    use_flat(uses, WRITE, kernel->count, &kernel->mean)->is_read_too = true;
+    use_flat(uses, WRITE, kernel->count, &kernel->square)->is_read_too = true;
+}
+
+static void sgd_uses(struct tensor_kernel_sgd *kernel, struct uses *uses) {
+    use_flat(uses, READ, kernel->count, &kernel->gradient);
+    use_flat(uses, WRITE, kernel->count, &kernel->parameter)->is_read_too = true;
+    use_flat(uses, WRITE, kernel->count, &kernel->velocity)->is_read_too = true;
+}
+
+// --- Where a kernel can touch its arrays ---
+
+// From the first to the last byte. Elements lie behind the first one only: strides are not
+// negative.
+static size_t use_bytes(const struct use *use) {
+    int64_t last = 0;
+    for (int dim = 0; dim < use->rank; ++dim)
+        last += (use->sizes[dim] - 1) * use->strides[dim];
+    return (size_t)((last + 1) * tensor_kernel_size_of(use->array->type));
+}
+
+static bool is_empty(const struct use *use) {
+    for (int dim = 0; dim < use->rank; ++dim)
+        if (use->sizes[dim] == 0)
+            return true;
+    return false;
+}
+
+// Puts the addresses in force into the kernel that USES are of; false: the device has faulted.
+static bool uses_reach(struct uses *uses) {
+    for (int i = 0; i < uses->count; ++i) {
+        struct use *use = &uses->all[i];
+        if (is_empty(use))
+            continue;
+        void *bytes = sim_kernel_bytes(use->array->data, use_bytes(use), use->mode == WRITE);
+        if (bytes == NULL)
+            return false;
+        use->array->data = bytes;
+    }
+    return true;
+}
+
+static void trap_look(void) {
+    if (tensor_kernel_trapped)
+        (void)sim_kernel_bytes(NULL, 1, true); // faults
+    tensor_kernel_trapped = false;
+}
+
+// --- Places, named ---
+
+struct accesses {
+    struct sim_access *all;
+    size_t count, size;
+};
+
+static void access_add(struct accesses *accesses, struct sim_access access) {
+    if (accesses->count == accesses->size) {
+        accesses->size = accesses->size > 0 ? 2 * accesses->size : 16;
+        accesses->all = realloc(accesses->all, accesses->size * sizeof *accesses->all);
+        BASE_CHECK(accesses->all != NULL);
+    }
+    accesses->all[accesses->count++] = access;
+}
+
+// Sorted by stride, the smallest last, without those that stay in one place; one dimension where
+// two are as one.
+static void use_simplify(struct use *use) {
+    int rank = 0;
+    for (int dim = 0; dim < use->rank; ++dim) {
+        const int64_t size = use->sizes[dim], stride = use->strides[dim];
+        int at = rank;
+        if (stride == 0)
+            continue;
+        for (; at > 0 && use->strides[at - 1] < stride; --at) {
+            use->sizes[at] = use->sizes[at - 1];
+            use->strides[at] = use->strides[at - 1];
+        }
+        use->sizes[at] = size;
+        use->strides[at] = stride;
+        ++rank;
+    }
+    use->rank = 0;
+    for (int dim = 0; dim < rank; ++dim) {
+        const int64_t size = use->sizes[dim], stride = use->strides[dim];
+        const int last = use->rank - 1;
+        if (last >= 0 && use->strides[last] == size * stride) {
+            use->sizes[last] *= size;
+            use->strides[last] = stride;
+        } else {
+            use->sizes[use->rank] = size;
+            use->strides[use->rank++] = stride;
+        }
+    }
+}
+
+// Pieces without gaps, rows of these, and as many accesses as further dimensions make. Pieces that
+// lie over each other (windows) are named each.
+static void use_access(struct use *use, enum sim_access_mode mode, struct accesses *accesses) {
+    const size_t item = (size_t)tensor_kernel_size_of(use->array->type);
+    struct use simple = *use;
+    if (is_empty(use))
+        return;
+    use_simplify(&simple);
+    size_t piece = item, rows = 1, pitch = 0;
+    if (simple.rank > 0 && simple.strides[simple.rank - 1] == 1)
+        piece *= (size_t)simple.sizes[--simple.rank];
+    if (simple.rank > 0 && (size_t)simple.strides[simple.rank - 1] * item >= piece) {
+        rows = (size_t)simple.sizes[--simple.rank];
+        pitch = (size_t)simple.strides[simple.rank] * item;
+    }
+    int64_t index[RANK_MAX] = {0};
+    for (;;) {
+        int64_t place = 0;
+        for (int dim = 0; dim < simple.rank; ++dim)
+            place += index[dim] * simple.strides[dim];
+        access_add(accesses, (struct sim_access){.mode = mode,
+                                                 .pointer = (const char *)use->array->data +
+                                                            place * (int64_t)item,
+                                                 .size = piece,
+                                                 .rows = rows,
+                                                 .pitch = pitch});
+        int dim = simple.rank - 1;
+        for (; dim >= 0 && ++index[dim] == simple.sizes[dim]; --dim)
+            index[dim] = 0;
+        if (dim < 0)
+            return;
+    }
+}
+
+// A carried read names as many bytes as the write behind it: without gaps on both sides, or it is a
+// plain one.
+static bool can_carry(const struct uses *uses) {
+    for (int i = 0; i < uses->count; ++i) {
+        struct use simple = uses->all[i];
+        int64_t count = 1;
+        for (int dim = 0; dim < simple.rank; ++dim)
+            count *= simple.sizes[dim];
+        use_simplify(&simple);
+        if (simple.rank > 1 || (simple.rank == 1 && simple.strides[0] != 1) ||
+            (simple.rank == 1 ? simple.sizes[0] : 1) != count)
+            return false;
+    }
+    return true;
+}
+
+static void accesses_tell(struct uses *uses, struct accesses *accesses) {
+    const bool carries = can_carry(uses);
+    for (int i = 0; i < uses->count; ++i) {
+        struct use *use = &uses->all[i];
+        const bool is_plain = use->mode == SIM_ACCESS_CARRY && !carries;
+        if (use->is_read_too)
+            use_access(use, READ, accesses);
+        use_access(use, is_plain ? READ : use->mode, accesses);
+    }
+}
+
+static uint64_t uses_move(const struct uses *uses) {
+    uint64_t bytes = 0;
+    for (int i = 0; i < uses->count; ++i) {
+        uint64_t count = (uint64_t)tensor_kernel_size_of(uses->all[i].array->type);
+        for (int dim = 0; dim < uses->all[i].rank; ++dim)
+            if (uses->all[i].strides[dim] != 0)
+                count *= (uint64_t)uses->all[i].sizes[dim];
+        bytes += uses->all[i].is_read_too ? 2 * count : count;
+    }
+    return bytes;
+}
+
+static cudaError_t launch(const char *name, void (*body)(const void *argument),
+                          const void *argument, size_t argument_size, struct uses *uses,
+                          cudaStream_t stream) {
+    static _Thread_local struct accesses accesses;
+    accesses.count = 0;
+    const uint64_t bytes = uses_move(uses);
+    if (sim_race_is_running())
+        accesses_tell(uses, &accesses);
+    return sim_launch_kernel(stream, &(struct sim_kernel){.name = name,
+                                                          .body = body,
+                                                          .argument = argument,
+                                                          .argument_size = argument_size,
+                                                          .bytes = bytes,
+                                                          .flops = bytes / 4,
+                                                          .accesses = accesses.all,
+                                                          .access_count = accesses.count});
+}
+
+// --- The loops ---
+
+#define PLAIN(name)                                                                                \
+    static void name##_loop(const struct tensor_kernel_##name *kernel, int64_t items) {            \
+        for (int64_t i = 0; i < items; ++i)                                                        \
+            tensor_kernel_##name##_at(kernel, i);                                                  \
+    }
+
+// Float by float without gaps: what most of a model's element work is. The operation is a constant
+// in each loop, so that the compiler makes vector code of it.
+static bool is_flat(const struct tensor_kernel_pointwise *kernel,
+                    const struct tensor_kernel_array *array) {
+    return array->data == NULL || (array->type == TENSOR_KERNEL_FLOAT32 &&
+                                   kernel->shape.rank == 1 && array->strides[0] == 1);
+}
+
+#define FLAT_LOOP(name, value)                                                                     \
+    case TENSOR_KERNEL_##name:                                                                     \
+        if (a != NULL && b != NULL)                                                                \
+            for (int64_t i = 0; i < items; ++i)                                                    \
+                out[i] = tensor_kernel_compute_float(TENSOR_KERNEL_##name, a[i], b[i], alpha);     \
+        else if (a != NULL)                                                                        \
+            for (int64_t i = 0; i < items; ++i)                                                    \
+                out[i] = tensor_kernel_compute_float(TENSOR_KERNEL_##name, a[i], number, alpha);   \
+        else                                                                                       \
+            for (int64_t i = 0; i < items; ++i)                                                    \
+                out[i] = tensor_kernel_compute_float(TENSOR_KERNEL_##name, number,                 \
+                                                     b != NULL ? b[i] : number, alpha);            \
+        break;
+
+static void pointwise_loop(const struct tensor_kernel_pointwise *kernel, int64_t items) {
+    if (kernel->compute != TENSOR_KERNEL_FLOAT32 || kernel->operation == TENSOR_KERNEL_ACCUMULATE ||
+        !is_flat(kernel, &kernel->out) || !is_flat(kernel, &kernel->a) ||
+        !is_flat(kernel, &kernel->b)) {
+        for (int64_t i = 0; i < items; ++i)
+            tensor_kernel_pointwise_at(kernel, i);
+        return;
+    }
+    const float number = (float)kernel->scalar.floating, alpha = (float)kernel->alpha.floating;
+    const float *a = kernel->a.data, *b = kernel->b.data;
+    float *out = kernel->out.data;
+    switch (kernel->operation) { TENSOR_KERNEL_OPERATION_LIST(FLAT_LOOP) }
+}
+
+PLAIN(sum)
+PLAIN(product) PLAIN(softmax) PLAIN(softmax_gradient) PLAIN(norm) PLAIN(norm_gradient)
+    PLAIN(norm_weight) PLAIN(cross_entropy) PLAIN(cross_entropy_gradient) PLAIN(gather)
+        PLAIN(scatter_add) PLAIN(dropout) PLAIN(adam) PLAIN(sgd)
+
+#define KERNEL(name)                                                                               \
+    static void name##_body(const void *argument) {                                                \
+        struct tensor_kernel_##name kernel = *(const struct tensor_kernel_##name *)argument;       \
+        struct uses uses = {.count = 0};                                                           \
+        name##_uses(&kernel, &uses);                                                               \
+        if (uses_reach(&uses))                                                                     \
+            name##_loop(&kernel, tensor_kernel_##name##_items(&kernel));                           \
+        trap_look();                                                                               \
+    }                                                                                              \
+    cudaError_t tensor_launch_##name(const struct tensor_kernel_##name *kernel,                    \
+                                     cudaStream_t stream) {                                        \
+        struct tensor_kernel_##name copy = *kernel;                                                \
+        struct uses uses = {.count = 0};                                                           \
+        if (tensor_kernel_##name##_items(kernel) == 0)                                             \
+            return cudaSuccess;                                                                    \
+        name##_uses(&copy, &uses);                                                                 \
+        return launch(#name, name##_body, kernel, sizeof *kernel, &uses, stream);                  \
+    }
+            TENSOR_KERNEL_LIST(KERNEL)
