@@ -9,7 +9,7 @@
 //     allocator_destroy(allocator);
 //
 // Implementations: the caching allocator (allocator/cca.h), `direct` (allocator/direct.h:
-// cudaMalloc and cudaFree).
+// cudaMalloc and cudaFree), `async` (allocator/async.h: cudaMallocAsync and cudaFreeAsync).
 //
 // Terms, each with one meaning. A *segment* is memory taken from the device by one call
 // (cudaMalloc); a *block* is a piece of a segment that is handed out or free as a whole;
@@ -207,7 +207,7 @@ void allocator_snapshot_deinit(struct allocator_snapshot *snapshot);
 struct allocator;
 
 struct allocator_operations {
-    const char *name; // "caching", "direct"
+    const char *name; // "caching", "direct", "async"
     enum base_status (*malloc)(struct allocator *allocator, int device, size_t size,
                                cudaStream_t stream, void **pointer);
     enum base_status (*free)(struct allocator *allocator, void *pointer);

@@ -248,6 +248,14 @@ static const struct allocator_operations caching_operations = {
     .destroy = caching_destroy,
 };
 
+enum base_status cca__require_caching(const struct allocator *allocator, const char *what) {
+    static const char *const names[] = {"caching", "uncached", "forked"};
+    for (size_t index = 0; index < sizeof names / sizeof *names; ++index)
+        if (strcmp(allocator->operations->name, names[index]) == 0) return BASE_OK;
+    return base_status_set(BASE_UNSUPPORTED, "the %s allocator has no %s",
+                           allocator->operations->name, what);
+}
+
 static enum base_status init_metadata(struct cca *cca) {
     enum base_status status =
         cca__arena_init(&cca->block_chunks, "chunks of blocks",

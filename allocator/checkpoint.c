@@ -41,8 +41,7 @@ void cca__segment_list_deinit(struct cca__segment_list *list) { free(list->segme
 // Saving.
 
 void cca_checkpoint_destroy(struct cca_checkpoint *checkpoint) {
-    if (checkpoint == NULL)
-        return;
+    if (checkpoint == NULL) return;
     free(checkpoint->segments);
     free(checkpoint->blocks);
     free(checkpoint);
@@ -81,10 +80,8 @@ static enum base_status save_segment(const struct cca *cca, const struct cca__se
     };
     for (uint32_t number = segment->first_block; number != 0; number = cca->blocks[number].next) {
         const struct cca__block *const block = cca__block_at(cca, number);
-        if (block->state == CCA__BLOCK_UNMAPPED)
-            continue;
-        if (block->state == CCA__BLOCK_PENDING)
-            return refuse_pending(checkpoint->id, block);
+        if (block->state == CCA__BLOCK_UNMAPPED) continue;
+        if (block->state == CCA__BLOCK_PENDING) return refuse_pending(checkpoint->id, block);
         checkpoint->blocks[checkpoint->block_count++] = (struct cca__saved_block){
             .address = block->address,
             .size = block->size,
@@ -114,11 +111,9 @@ static enum base_status save_locked(struct cca__device *device, struct cca_check
     struct cca__private_pool *pool;
     struct cca__segment_list list;
     enum base_status status = cca__pools_get(&device->pools, checkpoint->id, &pool);
-    if (status != BASE_OK)
-        return status;
+    if (status != BASE_OK) return status;
     status = cca__segment_list_init(&list, device->owner, pool);
-    if (status != BASE_OK)
-        return status;
+    if (status != BASE_OK) return status;
     status = save_list(device->owner, &list, checkpoint);
     cca__segment_list_deinit(&list);
     return status;
@@ -128,9 +123,9 @@ enum base_status cca_checkpoint_get(struct allocator *allocator, int ordinal,
                                     struct allocator_pool_id id,
                                     struct cca_checkpoint **checkpoint) {
     struct cca__device *device;
-    enum base_status status = cca__device_get(cca__of(allocator), ordinal, &device);
-    if (status != BASE_OK)
-        return status;
+    enum base_status status = cca__require_caching(allocator, "checkpoints");
+    if (status == BASE_OK) status = cca__device_get(cca__of(allocator), ordinal, &device);
+    if (status != BASE_OK) return status;
     struct cca_checkpoint *const saved = calloc(1, sizeof *saved);
     if (saved == NULL)
         return base_status_set(BASE_HOST_MEMORY, "out of host memory for a checkpoint");
@@ -178,11 +173,9 @@ static enum base_status compare_locked(struct cca__device *device, struct alloca
     struct cca__private_pool *pool;
     struct cca__segment_list list;
     enum base_status status = cca__pools_get(&device->pools, id, &pool);
-    if (status != BASE_OK)
-        return status;
+    if (status != BASE_OK) return status;
     status = cca__segment_list_init(&list, device->owner, pool);
-    if (status != BASE_OK)
-        return status;
+    if (status != BASE_OK) return status;
     size_t found = 0, live = 0;
     for (size_t index = 0; index < list.count; ++index)
         for (uint32_t number = list.segments[index]->first_block;
@@ -199,14 +192,13 @@ enum base_status cca_checkpoint_compare_live(struct allocator *allocator, int or
                                              struct allocator_pool_id id, void *const *addresses,
                                              size_t count, bool *equal) {
     struct cca__device *device;
-    enum base_status status = cca__device_get(cca__of(allocator), ordinal, &device);
-    if (status != BASE_OK)
-        return status;
+    enum base_status status = cca__require_caching(allocator, "checkpoints");
+    if (status == BASE_OK) status = cca__device_get(cca__of(allocator), ordinal, &device);
+    if (status != BASE_OK) return status;
     void **const set = malloc((count + 1) * sizeof *set);
     if (set == NULL)
         return base_status_set(BASE_HOST_MEMORY, "out of host memory for %zu addresses", count);
-    if (count > 0)
-        memcpy(set, addresses, count * sizeof *set);
+    if (count > 0) memcpy(set, addresses, count * sizeof *set);
     const size_t set_count = make_set(set, count);
     cca__lock_take(&device->growth_lock);
     cca__streams_lock_all(device);

@@ -73,8 +73,7 @@ static struct scene make(const char *config, pool_maker *maker, bool waits) {
                            take(scene.allocator, 5 * MIB, NULL)};
     for (int index = 0; index < 2; ++index)
         ok(allocator_record_stream(scene.allocator, used[index], user));
-    if (waits)
-        testing_free(scene.allocator, used[0]);
+    if (waits) testing_free(scene.allocator, used[0]);
     return scene;
 }
 
@@ -88,8 +87,7 @@ static enum base_status try_set(const struct scene *scene) {
     struct cca_restored restored = {0};
     const enum base_status status =
         cca_checkpoint_set(scene->allocator, scene->checkpoint, &restored);
-    if (status == BASE_OK)
-        BASE_CHECK_EQ(restored.allocated_count, scene->live_count);
+    if (status == BASE_OK) BASE_CHECK_EQ(restored.allocated_count, scene->live_count);
     cca_restored_deinit(&restored);
     return status;
 }
@@ -115,20 +113,17 @@ static int walk(enum base_status (*call)(const struct scene *), const char *conf
         cca_check(scene.allocator);
         // An event that is done with is kept for the next free, if there is memory to keep it in.
         const bool is_harmless = waits && failing == TESTING_HOST_MEMORY && status == BASE_OK;
-        if (!is_harmless)
-            BASE_CHECK_EQ(status, failed ? expected : BASE_OK);
+        if (!is_harmless) BASE_CHECK_EQ(status, failed ? expected : BASE_OK);
         if (failed && !is_harmless) {
             testing_message_is_a_sentence();
-            if (!waits)
-                testing_state_is(&before, scene.allocator);
+            if (!waits) testing_state_is(&before, scene.allocator);
             ok(call(&scene));
             cca_check(scene.allocator);
         }
         testing_state_deinit(&before);
         cca_checkpoint_destroy(scene.checkpoint);
         allocator_destroy(scene.allocator);
-        if (!failed)
-            return (int)n - 1;
+        if (!failed) return (int)n - 1;
     }
 }
 
@@ -164,8 +159,7 @@ int main(void) {
         for (int each = 0; each < 2; ++each) {
             const int met = walk(try_set, "", each == 0 ? anew : with_a_tail, false,
                                  TESTING_HOST_MEMORY, BASE_HOST_MEMORY, 0);
-            if (met > most[each])
-                most[each] = met;
+            if (met > most[each]) most[each] = met;
         }
     BASE_CHECK_GE(most[0], 8); // for blocks
     BASE_CHECK_GE(most[1], 8); // for what leads from an address to a block

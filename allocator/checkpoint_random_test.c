@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SLOTS 64
-#define STREAMS 3
+#define SLOTS       64
+#define STREAMS     3
 #define CHECKPOINTS 3
 
 static const char *const settings[] = {"expandable_segments:False", "expandable_segments:True",
@@ -55,13 +55,11 @@ static size_t list_blocks(struct allocator *allocator, bool of_pool,
     ok(allocator_snapshot(allocator, &snapshot));
     for (size_t index = 0; index < snapshot.segment_count; ++index) {
         const struct allocator_snapshot_segment *const segment = &snapshot.segments[index];
-        if ((segment->pool.user == pool_id.user) != of_pool)
-            continue;
+        if ((segment->pool.user == pool_id.user) != of_pool) continue;
         for (size_t at = 0; at < segment->block_count; ++at) {
             const struct allocator_snapshot_block *const block =
                 &snapshot.blocks[segment->block_first + at];
-            if (block->state != state)
-                continue;
+            if (block->state != state) continue;
             if (places != NULL)
                 places[count] = (struct place){(uintptr_t)block->address, block->size};
             ++count;
@@ -89,8 +87,7 @@ static size_t block_size(struct program *program, bool of_pool, void *pointer) {
     struct place seen[2 * SLOTS];
     const size_t count = allocated(program, of_pool, seen);
     for (size_t index = 0; index < count; ++index)
-        if (pointer_of(seen[index]) == pointer)
-            return seen[index].size;
+        if (pointer_of(seen[index]) == pointer) return seen[index].size;
     BASE_CHECK(false);
     return 0;
 }
@@ -103,14 +100,12 @@ static void allocate(struct program *program) {
     const cudaStream_t stream = program->streams[base_random_below(random, STREAMS)];
     const size_t size = base_random_log_between(random, 1, 40 * MIB);
     void *pointer = NULL;
-    if (*count == SLOTS)
-        return;
+    if (*count == SLOTS) return;
     const enum base_status status =
         of_pool ? try_take(program->allocator, size, stream, &pointer)
                 : allocator_malloc(program->allocator, 0, size, stream, &pointer);
     BASE_CHECK(status == BASE_OK || status == BASE_OUT_OF_MEMORY);
-    if (status != BASE_OK)
-        return;
+    if (status != BASE_OK) return;
     list[(*count)++] = (struct place){(uintptr_t)pointer, block_size(program, of_pool, pointer)};
 }
 
@@ -118,16 +113,14 @@ static void give_back(struct program *program) {
     const bool of_pool = base_random_chance(&program->random, 0.8);
     struct place *const list = of_pool ? program->live : program->outside;
     size_t *const count = of_pool ? &program->count : &program->outside_count;
-    if (*count == 0)
-        return;
+    if (*count == 0) return;
     const size_t index = base_random_below(&program->random, *count);
     testing_free(program->allocator, pointer_of(list[index]));
     list[index] = list[--*count];
 }
 
 static void use_elsewhere(struct program *program) {
-    if (program->count == 0)
-        return;
+    if (program->count == 0) return;
     ok(allocator_record_stream(
         program->allocator,
         pointer_of(program->live[base_random_below(&program->random, program->count)]),
@@ -141,8 +134,7 @@ static void save(struct program *program, struct state *state) {
     const enum base_status status = cca_checkpoint_get(program->allocator, 0, pool_id, &checkpoint);
     BASE_CHECK_EQ(status, waits ? BASE_INVALID_VALUE : BASE_OK);
     refused_count += waits;
-    if (status != BASE_OK)
-        return;
+    if (status != BASE_OK) return;
     cca_checkpoint_destroy(state->checkpoint);
     state->checkpoint = checkpoint;
     qsort(program->live, program->count, sizeof *program->live, compare_places);
@@ -161,8 +153,7 @@ static void check_addresses(void *const *addresses, size_t address_count,
 
 static void put_back(struct program *program, const struct state *state) {
     struct cca_restored restored;
-    if (state->checkpoint == NULL)
-        return;
+    if (state->checkpoint == NULL) return;
     qsort(program->live, program->count, sizeof *program->live, compare_places);
     const struct allocator_stats before = testing_stats(program->allocator);
     const size_t waiting =

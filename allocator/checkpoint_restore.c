@@ -30,8 +30,7 @@ struct restore {
 
 static bool is_waited_for(const struct restore *restore, const struct cca__stream *stream) {
     for (size_t index = 0; index < restore->waited_count; ++index)
-        if (restore->waited_for[index] == stream)
-            return true;
+        if (restore->waited_for[index] == stream) return true;
     return false;
 }
 
@@ -43,8 +42,7 @@ static enum base_status wait_for_stream(struct cca__stream *stream) {
                                "a pool cannot be restored while a stream that uses memory of it "
                                "(%p) is captured",
                                (void *)stream->handle);
-    if (error == cudaSuccess)
-        error = cudaStreamSynchronize(stream->handle);
+    if (error == cudaSuccess) error = cudaStreamSynchronize(stream->handle);
     return error == cudaSuccess
                ? BASE_OK
                : cca__cuda_failed(error,
@@ -62,16 +60,13 @@ static struct cca__stream *find_user(const struct restore *restore, bool *is_pen
         for (uint32_t number = restore->now.segments[index]->first_block; number != 0;
              number = cca->blocks[number].next) {
             const struct cca__block *const block = cca__block_at(cca, number);
-            if (block->state == CCA__BLOCK_PENDING)
-                *is_pending = true;
-            if (block->state != CCA__BLOCK_ALLOCATED)
-                continue;
+            if (block->state == CCA__BLOCK_PENDING) *is_pending = true;
+            if (block->state != CCA__BLOCK_ALLOCATED) continue;
             for (uint32_t use = block->uses; use != 0; use = cca__use_record_at(cca, use)->next) {
                 const struct cca__use_record *const record = cca__use_record_at(cca, use);
                 for (uint16_t place = 0; place < record->count && found == NULL; ++place) {
                     struct cca__stream *const user = cca__stream_at(cca, record->pools[place] / 2);
-                    if (!is_waited_for(restore, user))
-                        found = user;
+                    if (!is_waited_for(restore, user)) found = user;
                 }
             }
         }
@@ -93,14 +88,11 @@ static enum base_status wait_once(struct restore *restore, bool *done) {
     }
     struct cca__stream *const user = status == BASE_OK ? find_user(restore, &is_pending) : NULL;
     *done = status == BASE_OK && !is_pending && (user == NULL || !waits);
-    if (*done)
-        return BASE_OK; // with all locks
+    if (*done) return BASE_OK; // with all locks
     cca__streams_unlock_all(device);
     cca__lock_release(&device->events_lock);
-    if (status != BASE_OK)
-        return status;
-    if (is_pending && waits)
-        return cca__synchronize_private(device, restore->pool);
+    if (status != BASE_OK) return status;
+    if (is_pending && waits) return cca__synchronize_private(device, restore->pool);
     if (is_pending) {
         cca__forget_private(device, restore->pool);
         return BASE_OK;
@@ -114,13 +106,11 @@ static enum base_status wait_for_others(struct restore *restore) {
     enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     struct cca__device_scope scope;
     enum base_status status = cca__device_scope_begin(&scope, restore->device->ordinal);
-    if (status != BASE_OK)
-        return status;
+    if (status != BASE_OK) return status;
     const bool is_relaxed = cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess;
     for (bool done = false; status == BASE_OK && !done;)
         status = wait_once(restore, &done);
-    if (is_relaxed)
-        (void)cudaThreadExchangeStreamCaptureMode(&mode);
+    if (is_relaxed) (void)cudaThreadExchangeStreamCaptureMode(&mode);
     cca__device_scope_end(&scope);
     return status;
 }
@@ -213,8 +203,7 @@ static enum base_status stock_blocks(struct cca *cca, struct cca__stream *stream
     enum base_status status = BASE_OK;
     for (size_t index = 0; index < count && status == BASE_OK; ++index) {
         status = cca__block_take(&stream->unused_blocks, &cca->block_chunks, &number);
-        if (status != BASE_OK)
-            break;
+        if (status != BASE_OK) break;
         cca__block_at(cca, number)->link[0] = first;
         first = number;
     }
@@ -303,10 +292,8 @@ static void put_segment_back_locked(struct restore *restore, const struct cca__s
 static enum base_status restore_locked(struct restore *restore) {
     const struct cca_checkpoint *const checkpoint = restore->checkpoint;
     enum base_status status = compare_locked(restore);
-    if (status == BASE_OK)
-        status = reserve_locked(restore);
-    if (status != BASE_OK)
-        return status;
+    if (status == BASE_OK) status = reserve_locked(restore);
+    if (status != BASE_OK) return status;
     free_all_locked(restore);
     for (size_t index = 0; index < checkpoint->segment_count; ++index)
         put_segment_back_locked(restore, &checkpoint->segments[index], restore->segments[index]);
@@ -322,8 +309,7 @@ static enum base_status restore_device(struct restore *restore) {
         return base_status_set(BASE_HOST_MEMORY, "out of host memory for restoring %zu segments",
                                restore->checkpoint->segment_count);
     enum base_status status = wait_for_others(restore);
-    if (status != BASE_OK)
-        return status;
+    if (status != BASE_OK) return status;
     status = restore_locked(restore);
     cca__streams_unlock_all(device);
     cca__lock_release(&device->events_lock);
@@ -334,9 +320,10 @@ enum base_status cca_checkpoint_set(struct allocator *allocator,
                                     const struct cca_checkpoint *checkpoint,
                                     struct cca_restored *restored) {
     struct restore restore = {.cca = cca__of(allocator), .checkpoint = checkpoint};
-    enum base_status status = cca__device_get(restore.cca, checkpoint->device, &restore.device);
-    if (status != BASE_OK)
-        return status;
+    enum base_status status = cca__require_caching(allocator, "checkpoints");
+    if (status == BASE_OK)
+        status = cca__device_get(restore.cca, checkpoint->device, &restore.device);
+    if (status != BASE_OK) return status;
     if (checkpoint->owner != restore.cca)
         return base_status_set(BASE_INVALID_VALUE, "the checkpoint is of another allocator");
     cca__lock_take(&restore.device->growth_lock);

@@ -133,8 +133,7 @@ static void restoring_waits_for_work_of_other_streams(const char *config, bool f
     sim_stream_hold(user, true);
     write_block(a, 4 * MIB, 0, user);
     ok(allocator_record_stream(allocator, a, user));
-    if (freed)
-        testing_free(allocator, a);
+    if (freed) testing_free(allocator, a);
     const struct cca_restored nothing = {0};
     struct cca_restored restored = nothing;
     ok(cca_checkpoint_set(allocator, checkpoint, &restored));

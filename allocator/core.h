@@ -242,6 +242,11 @@ struct cca {
     _Atomic uint64_t registration;
 };
 
+// For calls that are not in the table of operations: BASE_UNSUPPORTED, which says WHAT there is not,
+// if the allocator is none of this kind.
+enum base_status cca__require_caching(const struct allocator *allocator,
+                                      const char *what) BASE_MUST_USE;
+
 static inline struct cca *cca__of(struct allocator *allocator) {
     return (struct cca *)(void *)allocator;
 }

@@ -2,6 +2,8 @@
 //
 //     "max_split_size_mb:128"   the caching allocator with that configuration ("": its defaults)
 //     "x_allocator:direct"      cudaMalloc and cudaFree
+//     "x_allocator:async"       cudaMallocAsync and cudaFreeAsync (allocator/async.h);
+//                               x_release_threshold:SIZE may follow
 //     "x_allocator:environment" the caching allocator as PyTorch's variables have it:
 //                               PYTORCH_CUDA_ALLOC_CONF and its kin (the first that is set), and
 //                               PYTORCH_NO_CUDA_MEMORY_CACHING

@@ -17,14 +17,21 @@ static void the_text_names_the_allocator(void) {
     check_name("x_allocator:caching", "caching");
     check_name("x_allocator:caching,max_split_size_mb:128", "caching");
     check_name("x_allocator:direct", "direct");
+    check_name("x_allocator:async", "async");
+    check_name("x_allocator:async,x_release_threshold:64MiB", "async");
 }
 
 static void what_is_no_allocator_is_refused(void) {
     struct allocator *allocator = NULL;
     BASE_CHECK_EQ(allocator_create("x_allocator:buddy", 1.0, &allocator), BASE_INVALID_CONFIG);
-    BASE_CHECK(testing_message_has("caching, direct or environment"));
+    BASE_CHECK(testing_message_has("caching, direct, async or environment"));
     BASE_CHECK_EQ(allocator_create("x_allocator:direct,max_split_size_mb:64", 1.0, &allocator),
                   BASE_INVALID_CONFIG);
+    BASE_CHECK_EQ(allocator_create("x_allocator:async,max_split_size_mb:64", 1.0, &allocator),
+                  BASE_INVALID_CONFIG);
+    BASE_CHECK_EQ(allocator_create("x_allocator:async,x_release_threshold:much", 1.0, &allocator),
+                  BASE_INVALID_CONFIG);
+    BASE_CHECK(testing_message_has("x_release_threshold:much"));
     BASE_CHECK_EQ(allocator_create("max_split_size_mb:1", 1.0, &allocator), BASE_INVALID_CONFIG);
     BASE_CHECK(allocator == NULL);
 }

@@ -338,7 +338,8 @@ enum base_status cca_record_history(struct allocator *allocator,
                                "(%d), and there are at most %zu entries (%zu)",
                                (int)CCA_HISTORY_ALL, (int)options->enabled, (int)CCA_CONTEXT_ALL,
                                (int)options->context, MAX_ENTRIES_LIMIT, options->max_entries);
-    enum base_status status = cca__fork_check(cca);
+    enum base_status status = cca__require_caching(allocator, "history");
+    if (status == BASE_OK) status = cca__fork_check(cca);
     if (status != BASE_OK) return status;
     cca__lock_take(&cca->settings_lock);
     cca__devices_lock_all(cca);

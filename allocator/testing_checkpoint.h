@@ -10,8 +10,7 @@
 static const struct allocator_pool_id pool_id = {.user = 1};
 
 static inline void ok(enum base_status status) {
-    if (status != BASE_OK)
-        base_check_context("%s", base_status_message());
+    if (status != BASE_OK) base_check_context("%s", base_status_message());
     BASE_CHECK_EQ(status, BASE_OK);
 }
 

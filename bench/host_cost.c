@@ -1,5 +1,5 @@
-// Host cost of an allocation and its free: the caching allocator and the one without a cache,
-// beside two limits measured in the same run (bench/ideal_list.h), for three patterns, by one
+// Host cost of an allocation and its free: the caching allocator and the driver's own, beside two
+// limits measured in the same run (bench/ideal_list.h), for three patterns, by one
 // thread and by two.
 //
 // How it measures. Subjects of one pattern are neighbours in each round, so that their quotients
@@ -8,8 +8,8 @@
 // because two clock reads cost as much as a cache hit. Each call of a case first earns its time:
 // the blocks are distinct, the statistics agree, nothing is left behind (bench/session.h).
 //
-// Simulated build: the device only accounts (numerics off), so that `direct` shows the simulator's
-// cost and not a driver's.
+// Simulated build: the device only accounts (numerics off), so that `direct` and `async` show the
+// simulator's cost and not a driver's.
 #include "base/check.h"
 #include "base/options.h"
 #include "base/progress.h"
@@ -51,7 +51,7 @@ struct cost_case {
     struct bench_session_setup setup;
     const char *label;
 };
-#define CASE_COUNT_MAX (PATTERN_COUNT * 7)
+#define CASE_COUNT_MAX (PATTERN_COUNT * 8)
 
 static struct bench_pattern patterns[PATTERN_COUNT];
 static struct cost_case cases[CASE_COUNT_MAX];
@@ -84,6 +84,8 @@ static void cases_make(uint64_t seed) {
                  "free list a size class, one pthread mutex");
         case_add(&bench_subject_caching, pattern, 1, BENCH_STREAMS_ONE, "default configuration");
         case_add(&bench_subject_direct, pattern, 1, BENCH_STREAMS_ONE, "cudaMalloc and cudaFree");
+        case_add(&bench_subject_async, pattern, 1, BENCH_STREAMS_ONE,
+                 "cudaMallocAsync and cudaFreeAsync");
         case_add(&bench_subject_mutex_list, pattern, 2, BENCH_STREAMS_ONE,
                  "one list, one pthread mutex, two threads");
         case_add(&bench_subject_caching, pattern, 2, BENCH_STREAMS_ONE,

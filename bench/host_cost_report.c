@@ -97,18 +97,19 @@ static bool is_subject(const struct parts *parts, const char *subject, bool two_
 }
 
 static void print_one_thread(const struct bench_results *results, int round_count) {
-    static const char *const subjects[] = {"ideal_list", "mutex_list", "caching", "direct"};
+    static const char *const subjects[] = {"ideal_list", "mutex_list", "caching", "direct",
+                                           "async"};
     printf("\nOne thread: ns of an allocation and its free (least of %d rounds), and times that of "
            "mutex_list\n(median of the rounds' quotients)\n",
            round_count);
     printf("%-7s %-12s ", "pattern", "block");
-    for (size_t j = 0; j < 4; j++) printf(" %16s", subjects[j]);
+    for (size_t j = 0; j < 5; j++) printf(" %16s", subjects[j]);
     printf("\n");
     for (size_t i = 0; i < bench_results_count(results); i++) {
         const struct parts parts = parts_of(bench_results_get(results, i).name);
         if (!is_subject(&parts, "mutex_list", false)) continue;
         print_row_start(&parts);
-        for (size_t j = 0; j < 4; j++) print_cell(results, find(results, subjects[j], &parts, ""));
+        for (size_t j = 0; j < 5; j++) print_cell(results, find(results, subjects[j], &parts, ""));
         printf("\n");
     }
 }

@@ -3,6 +3,7 @@
 
 #include "bench/ideal_list.h"
 
+#include "allocator/async.h"
 #include "allocator/cca.h"
 #include "allocator/direct.h"
 
@@ -23,6 +24,10 @@ static enum base_status create_mutex_list(struct allocator **allocator) {
 }
 static enum base_status create_caching(struct allocator **allocator) {
     return cca_allocator_create(&(struct cca_options){.config = ""}, allocator);
+}
+
+static enum base_status create_async(struct allocator **allocator) {
+    return async_allocator_create(&(struct async_options){0}, allocator);
 }
 
 static enum base_status create_history(enum cca_history_context context,
@@ -59,3 +64,5 @@ const struct bench_subject bench_subject_history_stacks = {"history_stacks", cre
                                                            true, WARM_UP_COUNT};
 // What has no cache needs a first touch only.
 const struct bench_subject bench_subject_direct = {"direct", direct_allocator_create, false, 64};
+// Its cache is the driver's, which does not tell when it goes to the device.
+const struct bench_subject bench_subject_async = {"async", create_async, false, WARM_UP_COUNT};

@@ -1,4 +1,4 @@
-// What is measured: the caching allocator, the one without a cache, and the limits beside them.
+// What is measured: the caching allocator, the ones of the driver, and the limits beside them.
 #ifndef TIDEMARK_BENCH_SUBJECT_H
 #define TIDEMARK_BENCH_SUBJECT_H
 
@@ -13,5 +13,6 @@ extern const struct bench_subject bench_subject_caching;    // default configura
 extern const struct bench_subject bench_subject_history;
 extern const struct bench_subject bench_subject_history_stacks;
 extern const struct bench_subject bench_subject_direct; // cudaMalloc and cudaFree
+extern const struct bench_subject bench_subject_async;  // cudaMallocAsync and cudaFreeAsync
 
 #endif

@@ -15,6 +15,7 @@ SUBJECTS = {
     "mutex_list": "one-mutex list",
     "caching": "caching",
     "direct": "direct",
+    "async": "async",
 }
 LIMITS = ("ideal_list", "mutex_list")
 # Beyond this factor between the longest and the shortest, short bars could not be told apart on a

@@ -51,7 +51,10 @@ def one_thread_caption(results):
     clock_text = f" They include the clock's own {style.format_ns(clock)}." if clock else ""
     simulated = ""
     if first_context(results).get("cuda") == "simulator":
-        simulated = " Calls of <i>direct</i> reach the simulator: its times are not those of a GPU."
+        simulated = (
+            " Calls of <i>direct</i> and <i>async</i> reach the simulator: their times are not those of a"
+            " GPU."
+        )
     text = (
         "Measured on this machine. Mean: of one allocation and its free, over many in a row, the"
         f" fastest round. Percentiles: of single pairs, in a pass of their own.{clock_text} Limits:"

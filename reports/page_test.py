@@ -138,7 +138,7 @@ class WholePage(unittest.TestCase):
             for place, name in zip((-5, -4, -3, -2, -1), ("p50", "p90", "p99", "p999", "max")):
                 self.assertEqual(float(row[place][1]), benchmark[f"{name}_ns"])
                 self.assertEqual(row[place][0], style.format_ns(benchmark[f"{name}_ns"]))
-            if subject in ("caching", "direct"):
+            if subject in ("caching", "direct", "async"):
                 self.assertAlmostEqual(float(row[-6][1]), benchmark["real_time"] / mutex[pattern])
 
     def test_numbers_of_two_threads_are_those_of_the_file(self):

@@ -121,10 +121,13 @@ def replay_benchmark(generator, run):
     return benchmark
 
 
+SUBJECTS = ("ideal_list", "mutex_list", "caching", "direct", "async")
+
+
 def host_cost_benchmarks(generator):
     benchmarks = []
     for pattern, size in (("pair", "512"), ("window", "4194304"), ("mixed", "mixed")):
-        for place, subject in enumerate(("ideal_list", "mutex_list", "caching", "direct")):
+        for place, subject in enumerate(SUBJECTS):
             time_ns = 4 * 3**place * generator.uniform(0.9, 1.1)
             percentiles = {
                 f"{name}_ns": 20 + time_ns * factor
