@@ -1,6 +1,6 @@
 // Host cost of an allocation and its free: the caching allocator and the driver's own, beside two
-// limits measured in the same run (bench/ideal_list.h), for three patterns, by one
-// thread and by two.
+// limits measured in the same run (bench/ideal_list.h), for three patterns, by one thread and by
+// two.
 //
 // How it measures. Subjects of one pattern are neighbours in each round, so that their quotients
 // are taken in the same state of the machine; a second thread is alive throughout, since glibc
