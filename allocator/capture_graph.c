@@ -14,11 +14,13 @@ enum base_status cca__capture_state_read(cudaStream_t stream, struct cca__captur
     const cudaGraphNode_t *terminals;
     const cudaGraphEdgeData *edges;
     size_t count;
+    *state = (struct cca__capture_state){0};
+    // The default stream cannot be captured, and asking it fails while a blocking stream is.
+    if (stream == NULL || stream == cudaStreamLegacy) return BASE_OK;
     const cudaError_t error =
         cudaStreamGetCaptureInfo(stream, &status, &capture, &graph, &terminals, &edges, &count);
     if (error != cudaSuccess)
         return cca__cuda_failed(error, "cudaStreamGetCaptureInfo of stream %p", (void *)stream);
-    *state = (struct cca__capture_state){0};
     if (status != cudaStreamCaptureStatusActive) return BASE_OK;
     *state = (struct cca__capture_state){
         .is_active = true,

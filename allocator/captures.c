@@ -1,10 +1,25 @@
 // See captures.h.
 #include "allocator/captures.h"
 
+#include "allocator/deferral.h"
 #include "allocator/device.h"
 
 //------------------------------------------------------------------------------------------------
 // Marks.
+
+static void lock(struct cca__device *device) {
+    cca__lock_take(&device->growth_lock);
+    cca__lock_take(&device->events_lock);
+    cca__lock_take(&device->captures_lock);
+}
+
+static enum base_status unlock(struct cca__device *device, enum base_status status) {
+    cca__lock_release(&device->captures_lock);
+    cca__captures_update_locked(device);
+    cca__lock_release(&device->events_lock);
+    cca__lock_release(&device->growth_lock);
+    return status;
+}
 
 enum base_status cca_capture_begin(struct allocator *allocator, int ordinal,
                                    const struct cca_capture *capture) {
@@ -12,10 +27,9 @@ enum base_status cca_capture_begin(struct allocator *allocator, int ordinal,
     enum base_status status = cca__device_get(cca__of(allocator), ordinal, &device);
     if (status != BASE_OK)
         return status;
-    cca__lock_take(&device->events_lock);
-    status = cca__marks_begin(&device->marks, capture);
-    cca__lock_release(&device->events_lock);
-    return status;
+    lock(device);
+    status = cca__marks_begin(&device->captures.marks, capture);
+    return unlock(device, status);
 }
 
 enum base_status cca_capture_end(struct allocator *allocator, int ordinal, unsigned long long id) {
@@ -23,10 +37,14 @@ enum base_status cca_capture_end(struct allocator *allocator, int ordinal, unsig
     enum base_status status = cca__device_get(cca__of(allocator), ordinal, &device);
     if (status != BASE_OK)
         return status;
-    cca__lock_take(&device->events_lock);
-    status = cca__marks_end(&device->marks, id);
-    cca__lock_release(&device->events_lock);
-    return status;
+    lock(device);
+    const uint64_t bit = cca__marks_bit(&device->captures.marks, id);
+    const struct cca_capture capture =
+        bit != 0 ? device->captures.marks.captures[__builtin_ctzll(bit)] : (struct cca_capture){0};
+    status = cca__marks_end(&device->captures.marks, id);
+    if (status == BASE_OK)
+        cca__captures_forget_locked(device, &capture, bit);
+    return unlock(device, status);
 }
 
 //------------------------------------------------------------------------------------------------

@@ -1,10 +1,73 @@
 // Graph capture: what is told of it (captures.h), and what that changes. The rules are those of the
 // contract; where a value is not obvious, a recorded decision of PyTorch gives it.
 #include "allocator/captures.h"
-#include "allocator/testing.h"
+#include "allocator/testing_capture.h"
+#include "base/thread.h"
 
 #define CAPACITY (256 * BASE_MIB)
 #define DEVICE 0
+#define REUSE "graph_capture_record_stream_reuse:True"
+#define BLOCK    (20 * BASE_MIB) // a segment of its own
+
+static const struct allocator_pool_id pool_of_graph = {.capture = 1}, second_pool = {.capture = 2};
+
+//------------------------------------------------------------------------------------------------
+// What tests share.
+
+struct setting {
+    struct allocator *allocator;
+    cudaStream_t main, side, other;
+    struct testing_capture capture;
+};
+
+static struct setting *setting_make(const char *config) {
+    static struct setting setting;
+    memset(&setting, 0, sizeof setting);
+    setting.allocator = testing_create(config, CAPACITY);
+    setting.main = testing_stream();
+    setting.side = testing_stream();
+    setting.other = testing_stream();
+    setting.capture = (struct testing_capture){
+        .allocator = setting.allocator, .pool = pool_of_graph, .stream = setting.main};
+    return &setting;
+}
+
+// In a capture that is under way.
+static struct setting *setting_capturing(const char *config) {
+    struct setting *const setting = setting_make(config);
+    testing_capture_begin(&setting->capture, cudaStreamCaptureModeGlobal);
+    return setting;
+}
+
+// Everything is freed: after the graph and the cache went, nothing is reserved.
+static void setting_end(struct setting *setting) {
+    struct allocator *const allocator = setting->allocator;
+    cca_check(allocator);
+    BASE_CHECK_EQ(allocator_empty_cache(allocator), BASE_OK);
+    cca_check(allocator);
+    const struct allocator_stats stats = testing_stats(allocator);
+    BASE_CHECK_EQ(stats.active[ALLOCATOR_STAT_ALL].current, 0);
+    BASE_CHECK_EQ(stats.reserved_bytes[ALLOCATOR_STAT_ALL].current, 0);
+    allocator_destroy(allocator);
+}
+
+static int64_t active(struct setting *setting) {
+    cca_check(setting->allocator);
+    return testing_stats(setting->allocator).active[ALLOCATOR_STAT_ALL].current;
+}
+
+// A block of MAIN that SIDE uses, both in the capture.
+static void *take_used(struct setting *setting) {
+    void *const block = testing_malloc(setting->allocator, BLOCK, setting->main);
+    testing_launch(setting->main);
+    testing_order(setting->main, setting->side);
+    testing_launch(setting->side);
+    BASE_CHECK_EQ(allocator_record_stream(setting->allocator, block, setting->side), BASE_OK);
+    return block;
+}
+
+//------------------------------------------------------------------------------------------------
+// Marks.
 
 static enum base_status mark(struct allocator *allocator, unsigned long long id,
                              unsigned long long parent) {
@@ -22,6 +85,7 @@ static void marks_are_balanced(void) {
     BASE_CHECK_EQ(cca_capture_end(allocator, DEVICE, 1), BASE_INVALID_VALUE);
     BASE_CHECK_EQ(cca_capture_begin(allocator, 7, &(struct cca_capture){.id = 1}),
                   BASE_INVALID_VALUE);
+    cca_check(allocator);
     allocator_destroy(allocator);
 }
 
@@ -49,9 +113,381 @@ static void as_many_captures_are_marked_as_said(void) {
     allocator_destroy(allocator);
 }
 
+// A mark without a capture changes nothing but that the driver is asked.
+static void a_mark_alone_is_no_capture(void) {
+    struct setting *const setting = setting_make(REUSE);
+    BASE_CHECK_EQ(mark(setting->allocator, 9, 0), BASE_OK);
+    void *const block = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK_EQ(allocator_record_stream(setting->allocator, block, setting->side), BASE_OK);
+    testing_free(setting->allocator, block);
+    void *const again = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK(again == block);
+    testing_free(setting->allocator, again);
+    BASE_CHECK_EQ(cca_capture_end(setting->allocator, DEVICE, 9), BASE_OK);
+    setting_end(setting);
+}
+
+//------------------------------------------------------------------------------------------------
+// Deferral.
+
+static void a_free_in_a_capture_waits_for_its_end(void) {
+    struct setting *const setting = setting_capturing("");
+    void *const block = take_used(setting);
+    testing_free(setting->allocator, block);
+    testing_order(setting->side, setting->main);
+    void *const next = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK(next != block);
+    BASE_CHECK_EQ(allocator_free(setting->allocator, block), BASE_INVALID_POINTER);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    BASE_CHECK_EQ(active(setting), 2); // nothing was asked for since
+    // The first request afterwards; the capture's use needs no event.
+    sim_stream_hold(setting->side, true);
+    void *const eager = testing_malloc(setting->allocator, BLOCK, setting->other);
+    BASE_CHECK_EQ(active(setting), 2);
+    sim_stream_hold(setting->side, false);
+    testing_free(setting->allocator, next);
+    testing_free(setting->allocator, eager);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
+static void a_block_without_uses_is_free_at_once(void) {
+    struct setting *const setting = setting_capturing("");
+    void *const block = testing_malloc(setting->allocator, BLOCK, setting->main);
+    testing_launch(setting->main);
+    testing_free(setting->allocator, block);
+    BASE_CHECK(testing_malloc(setting->allocator, BLOCK, setting->main) == block);
+    testing_free(setting->allocator, block);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
+// A use that was recorded before the capture still needs its event, also where the same stream uses
+// the block in the capture again. PyTorch forgets it then.
+static void uses_from_before_a_capture_are_waited_for(const char *config, bool is_forgotten) {
+    struct setting *const setting = setting_make(config);
+    void *const block = testing_malloc(setting->allocator, BLOCK, setting->main);
+    sim_stream_hold(setting->side, true);
+    testing_launch(setting->side);
+    BASE_CHECK_EQ(allocator_record_stream(setting->allocator, block, setting->side), BASE_OK);
+    testing_capture_begin(&setting->capture, cudaStreamCaptureModeGlobal);
+    testing_order(setting->main, setting->side);
+    testing_launch(setting->side);
+    BASE_CHECK_EQ(allocator_record_stream(setting->allocator, block, setting->side), BASE_OK);
+    testing_free(setting->allocator, block);
+    testing_order(setting->side, setting->main);
+    void *const inside = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    void *const first = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK_EQ(first == block, is_forgotten);
+    sim_stream_hold(setting->side, false);
+    BASE_CHECK_EQ(cudaStreamSynchronize(setting->side), cudaSuccess);
+    void *const second = testing_malloc(setting->allocator, BLOCK, setting->main);
+    if (!is_forgotten)
+        BASE_CHECK(second == block);
+    testing_free(setting->allocator, inside);
+    testing_free(setting->allocator, first);
+    testing_free(setting->allocator, second);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
+//------------------------------------------------------------------------------------------------
+// Reuse.
+
+static void a_block_is_used_again_behind_its_uses(const char *config) {
+    struct setting *const setting = setting_capturing(config);
+    void *const block = take_used(setting);
+    testing_free(setting->allocator, block);
+    void *const early = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK(early != block); // the side stream may still be at work
+    testing_launch(setting->main);
+    testing_order(setting->side, setting->main);
+    testing_launch(setting->main); // the first form needs one node behind all of them,
+    testing_order(setting->main, setting->side);
+    testing_launch(setting->side); // and its graph-wide rule one on each stream
+    testing_order(setting->side, setting->main);
+    testing_launch(setting->main);
+    void *const late = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK(late == block);
+    testing_free(setting->allocator, early);
+    testing_free(setting->allocator, late);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    BASE_CHECK_EQ(active(setting), 0);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
+// What was deferred to the end is free when the scope of its pool ends, not only at the next
+// request; in releases up to 2.11 and without the key at the next request.
+static void the_end_of_the_scope_flushes(const char *config, bool at_once) {
+    struct setting *const setting = setting_capturing(config);
+    void *const block = take_used(setting);
+    testing_free(setting->allocator, block);
+    testing_order(setting->side, setting->main);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    BASE_CHECK_EQ(active(setting), at_once ? 0 : 1);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
+//------------------------------------------------------------------------------------------------
+// Captures in flight, and calls beside them.
+
+static void *malloc_on_another_thread_result;
+static void malloc_on_another_thread(void *argument) {
+    struct setting *const setting = argument;
+    malloc_on_another_thread_result = testing_malloc(setting->allocator, 4096, setting->other);
+}
+
+// A request beside the capture finishes what the capture deferred, for the books; but the capture
+// gets it only behind the side stream. PyTorch hands it out before (h37).
+static void a_request_beside_a_capture_gives_it_nothing_too_early(const char *config,
+                                                                  bool is_early) {
+    struct setting *const setting = setting_make(config);
+    testing_capture_begin(&setting->capture, cudaStreamCaptureModeThreadLocal);
+    void *const block = take_used(setting);
+    testing_free(setting->allocator, block);
+    BASE_CHECK_EQ(active(setting), 1);
+    struct base_thread thread;
+    base_thread_start(&thread, malloc_on_another_thread, setting);
+    base_thread_join(&thread);
+    BASE_CHECK_EQ(active(setting), 1); // the block went, the other came
+    void *const early = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK_EQ(early == block, is_early);
+    testing_launch(setting->main);
+    testing_order(setting->side, setting->main);
+    void *const late = testing_malloc(setting->allocator, BLOCK, setting->main);
+    if (!is_early)
+        BASE_CHECK(late == block);
+    testing_launch(setting->main);
+    testing_free(setting->allocator, early);
+    testing_free(setting->allocator, late);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    testing_free(setting->allocator, malloc_on_another_thread_result);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
+static void free_on_another_thread(void *argument) {
+    struct setting *const setting = argument;
+    testing_free(setting->allocator, malloc_on_another_thread_result);
+}
+
+static void frees_come_from_other_threads(void) {
+    struct setting *const setting = setting_capturing(REUSE);
+    void *const block = take_used(setting);
+    malloc_on_another_thread_result = block;
+    struct base_thread thread;
+    base_thread_start(&thread, free_on_another_thread, setting);
+    base_thread_join(&thread);
+    BASE_CHECK_EQ(active(setting), 1);
+    testing_order(setting->side, setting->main);
+    BASE_CHECK(testing_malloc(setting->allocator, BLOCK, setting->main) == block);
+    testing_free(setting->allocator, block);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
+//------------------------------------------------------------------------------------------------
+// Failures.
+
+static void an_invalidated_capture_refuses_and_unwinds(const char *config) {
+    struct setting *const setting = setting_capturing(config);
+    void *pointer;
+    void *const deferred = take_used(setting);
+    void *const plain = testing_malloc(setting->allocator, BLOCK, setting->main);
+    void *const used = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK_EQ(allocator_record_stream(setting->allocator, used, setting->side), BASE_OK);
+    testing_free(setting->allocator, deferred);
+    void *memory;
+    BASE_CHECK_EQ(cudaMalloc(&memory, 1024), cudaErrorStreamCaptureUnsupported);
+    (void)cudaGetLastError();
+    BASE_CHECK_EQ(allocator_malloc(setting->allocator, 0, BLOCK, setting->main, &pointer),
+                  BASE_INVALID_VALUE);
+    BASE_CHECK(testing_message_has("invalidated"));
+    BASE_CHECK_EQ(allocator_record_stream(setting->allocator, plain, setting->side),
+                  BASE_INVALID_VALUE);
+    testing_free(setting->allocator, plain);
+    testing_free(setting->allocator, used);
+    BASE_CHECK_EQ(active(setting), 3);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaErrorStreamCaptureInvalidated);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
+static void an_unjoined_capture_unwinds(const char *config) {
+    struct setting *const setting = setting_capturing(config);
+    testing_free(setting->allocator, take_used(setting));
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaErrorStreamCaptureUnjoined);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
+// The driver's end failed and the program forgot the rest: the next call outside of the capture
+// frees what was deferred all the same.
+static void a_forgotten_mark_keeps_nothing(void) {
+    struct setting *const setting = setting_capturing(REUSE);
+    testing_free(setting->allocator, take_used(setting));
+    BASE_CHECK_EQ(cudaStreamEndCapture(setting->main, &setting->capture.graph),
+                  cudaErrorStreamCaptureUnjoined);
+    (void)cudaGetLastError();
+    testing_capture_destroy(&setting->capture);
+    BASE_CHECK_EQ(allocator_empty_cache(setting->allocator), BASE_OK);
+    BASE_CHECK_EQ(testing_stats(setting->allocator).reserved_bytes[0].current, 0);
+    BASE_CHECK_EQ(cca_capture_end(setting->allocator, DEVICE, atomic_load(&setting->capture.id)),
+                  BASE_OK);
+    BASE_CHECK_EQ(cca_pool_end(setting->allocator, DEVICE, pool_of_graph), BASE_OK);
+    setting_end(setting);
+}
+
+static void out_of_memory_in_a_capture_gives_nothing_back(const char *config) {
+    struct setting *const setting = setting_make(config);
+    void *pointer = NULL;
+    void *const cached = testing_malloc(setting->allocator, 100 * BASE_MIB, setting->main);
+    testing_free(setting->allocator, cached);
+    testing_capture_begin(&setting->capture, cudaStreamCaptureModeGlobal);
+    testing_launch(setting->main);
+    BASE_CHECK_EQ(allocator_malloc(setting->allocator, 0, 200 * BASE_MIB, setting->main, &pointer),
+                  BASE_OUT_OF_MEMORY);
+    const struct allocator_stats stats = testing_stats(setting->allocator);
+    BASE_CHECK_EQ(stats.num_ooms, 1);
+    BASE_CHECK_EQ(stats.num_device_free, 0);
+    BASE_CHECK_EQ(stats.num_alloc_retries, 0);
+    BASE_CHECK_EQ(stats.num_sync_all_streams, 0);
+    testing_launch(setting->main); // the capture goes on
+    void *const fits = testing_malloc(setting->allocator, 20 * BASE_MIB, setting->main);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    testing_free(setting->allocator, fits);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
+static void requests_that_no_scope_takes_are_refused(void) {
+    struct setting *const setting = setting_make(REUSE);
+    void *pointer = NULL;
+    BASE_CHECK_EQ(cudaStreamBeginCapture(setting->main, cudaStreamCaptureModeGlobal), cudaSuccess);
+    testing_capture_mark(&setting->capture);
+    testing_launch(setting->main);
+    BASE_CHECK_EQ(allocator_malloc(setting->allocator, 0, BLOCK, setting->main, &pointer),
+                  BASE_INVALID_VALUE);
+    BASE_CHECK(testing_message_has("scope"));
+    BASE_CHECK_EQ(cudaStreamEndCapture(setting->main, &setting->capture.graph), cudaSuccess);
+    BASE_CHECK_EQ(cca_capture_end(setting->allocator, DEVICE, atomic_load(&setting->capture.id)),
+                  BASE_OK);
+    BASE_CHECK_EQ(cudaGraphDestroy(setting->capture.graph), cudaSuccess);
+    setting_end(setting);
+}
+
+//------------------------------------------------------------------------------------------------
+// empty_cache.
+
+static void empty_cache_in_a_capture_keeps_what_is_cached(void) {
+    struct setting *const setting = setting_make("");
+    testing_free(setting->allocator, testing_malloc(setting->allocator, BLOCK, setting->main));
+    testing_capture_begin(&setting->capture, cudaStreamCaptureModeGlobal);
+    testing_free(setting->allocator, take_used(setting));
+    BASE_CHECK_EQ(allocator_empty_cache(setting->allocator), BASE_OK);
+    BASE_CHECK_EQ(active(setting), 1);
+    BASE_CHECK_EQ(testing_stats(setting->allocator).segment[0].current, 2);
+    testing_launch(setting->main); // the capture is well
+    testing_order(setting->side, setting->main);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
+// The current stream, where the program tells it, decides as in PyTorch.
+static cudaStream_t current_stream;
+static cudaStream_t tell_current(void *context, int device) {
+    BASE_CHECK(context == NULL && device == DEVICE);
+    return current_stream;
+}
+
+static void the_current_stream_decides_where_it_is_told(void) {
+    struct setting *const setting = setting_make("");
+    void *pointer = NULL;
+    cca_set_current_stream_source(setting->allocator,
+                                  &(struct cca_current_stream_source){.current = tell_current});
+    current_stream = setting->main;
+    testing_capture_begin(&setting->capture, cudaStreamCaptureModeGlobal);
+    void *const block = take_used(setting);
+    testing_free(setting->allocator, block);
+    BASE_CHECK_EQ(active(setting), 1);
+    testing_order(setting->side, setting->main);
+    // h14b: a segment is taken in the thread's own mode, which the capture forbids.
+    current_stream = setting->other;
+    BASE_CHECK_EQ(allocator_malloc(setting->allocator, 0, 40 * BASE_MIB, setting->main, &pointer),
+                  BASE_CUDA);
+    BASE_CHECK(testing_message_has("cudaErrorStreamCaptureUnsupported"));
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaErrorStreamCaptureInvalidated);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
+// Two captures of two pools; the second, a part of the first, ends before it. What it deferred is
+// not for the first one.
+static void what_a_part_deferred_waits_for_the_whole(void) {
+    struct setting *const setting = setting_make(REUSE);
+    testing_capture_begin(&setting->capture, cudaStreamCaptureModeRelaxed);
+    void *const block = testing_malloc(setting->allocator, BLOCK, setting->main);
+    testing_launch(setting->main);
+    struct testing_capture part = {.allocator = setting->allocator,
+                                   .pool = second_pool,
+                                   .stream = setting->side,
+                                   .parent = atomic_load(&setting->capture.id)};
+    testing_capture_begin(&part, cudaStreamCaptureModeRelaxed);
+    testing_launch(setting->side);
+    BASE_CHECK_EQ(allocator_record_stream(setting->allocator, block, setting->side), BASE_OK);
+    testing_free(setting->allocator, block);
+    BASE_CHECK_EQ(testing_capture_end(&part), cudaSuccess);
+    malloc_on_another_thread(setting); // flushes
+    void *const other = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK(other != block);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    testing_free(setting->allocator, other);
+    testing_free(setting->allocator, malloc_on_another_thread_result);
+    testing_capture_destroy(&part);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
 int main(void) {
     marks_are_balanced();
     a_capture_ends_after_its_parts();
     as_many_captures_are_marked_as_said();
+    a_mark_alone_is_no_capture();
+    a_free_in_a_capture_waits_for_its_end();
+    a_block_without_uses_is_free_at_once();
+    uses_from_before_a_capture_are_waited_for("", false);
+    uses_from_before_a_capture_are_waited_for(REUSE, false);
+    uses_from_before_a_capture_are_waited_for("x_torch_faults:True", true);
+    uses_from_before_a_capture_are_waited_for(REUSE ",x_torch_faults:True", true);
+    a_block_is_used_again_behind_its_uses(REUSE);
+    a_block_is_used_again_behind_its_uses("x_capture_reuse:terminals");
+    a_block_is_used_again_behind_its_uses("x_capture_reuse:markers");
+    a_block_is_used_again_behind_its_uses("x_capture_reuse:markers_graph");
+    a_block_is_used_again_behind_its_uses("x_torch:2.9," REUSE);
+    the_end_of_the_scope_flushes(REUSE, true);
+    the_end_of_the_scope_flushes("", false);
+    the_end_of_the_scope_flushes("x_torch:2.11," REUSE, false);
+    a_request_beside_a_capture_gives_it_nothing_too_early("", false);
+    a_request_beside_a_capture_gives_it_nothing_too_early(REUSE, false);
+    a_request_beside_a_capture_gives_it_nothing_too_early("x_torch_faults:True", true);
+    frees_come_from_other_threads();
+    an_invalidated_capture_refuses_and_unwinds("");
+    an_invalidated_capture_refuses_and_unwinds(REUSE);
+    an_unjoined_capture_unwinds("");
+    an_unjoined_capture_unwinds(REUSE);
+    a_forgotten_mark_keeps_nothing();
+    out_of_memory_in_a_capture_gives_nothing_back("");
+    out_of_memory_in_a_capture_gives_nothing_back("expandable_segments:True");
+    out_of_memory_in_a_capture_gives_nothing_back("max_split_size_mb:20");
+    requests_that_no_scope_takes_are_refused();
+    empty_cache_in_a_capture_keeps_what_is_cached();
+    the_current_stream_decides_where_it_is_told();
+    what_a_part_deferred_waits_for_the_whole();
     return 0;
 }

@@ -1,5 +1,6 @@
 // cca_check: a walk over everything that aborts on the first broken invariant. Everything is
 // computed anew from the blocks and compared with what the fast path keeps.
+#include "allocator/capture_guard.h"
 #include "allocator/device.h"
 #include "allocator/expandable.h"
 #include "allocator/pool.h"
@@ -290,6 +291,30 @@ static void check_private_pools(const struct cca__device *device) {
     BASE_CHECK_EQ(streams, of_pools);
 }
 
+// What is deferred is pending without events, once in the list; requests are told of it.
+static void check_captures(struct cca *cca, const struct cca__device *device, uint64_t word) {
+    const struct cca__captures *const captures = &device->captures;
+    size_t count = 0, guards = 0;
+    uint32_t previous = 0;
+    for (uint32_t number = captures->first_deferred; number != 0;
+         previous = number, number = cca__block_at(cca, number)->link[2], ++count) {
+        const struct cca__block *const block = cca__block_at(cca, number);
+        BASE_CHECK_EQ(block->state, CCA__BLOCK_PENDING);
+        BASE_CHECK_EQ(block->link[1], previous);
+        BASE_CHECK_NE(block->uses, 0);
+        BASE_CHECK_EQ(cca__use_record_at(cca, block->uses)->events, 0);
+    }
+    BASE_CHECK_EQ(captures->last_deferred, previous);
+    BASE_CHECK_EQ(captures->deferred_count, count);
+    for (size_t index = 0; index < device->stream_count; ++index)
+        if (device->by_handle[index]->guards != NULL)
+            guards += device->by_handle[index]->guards->count;
+    BASE_CHECK_EQ(captures->guard_count, guards);
+    BASE_CHECK_EQ((word & CCA__MARKED) != 0, captures->marks.marked != 0);
+    if (count + guards > 0) BASE_CHECK((word & CCA__DEFERRED) != 0);
+    if (captures->marks.marked == 0) BASE_CHECK_EQ(guards, 0);
+}
+
 static void check_device(struct cca *cca, struct cca__device *device, struct slabs *slabs) {
     struct tally pools[2] = {{0}};
     uint64_t pending_events = 0;
@@ -312,8 +337,9 @@ static void check_device(struct cca *cca, struct cca__device *device, struct sla
         check_slack(stream);
         pending_events += check_queue(cca, stream);
     }
-    BASE_CHECK_EQ(pending_events,
-                  atomic_load_explicit(&device->pending_events, memory_order_relaxed));
+    const uint64_t word = atomic_load_explicit(&device->pending_events, memory_order_relaxed);
+    BASE_CHECK_EQ(pending_events, word & CCA__EVENTS_MASK);
+    check_captures(cca, device, word);
     check_limits(device);
     check_private_pools(device);
     cca__history_check(device);

@@ -85,7 +85,7 @@ static enum base_status unknown_key(const struct cca__parser *parser, const char
     else if (strncmp(token, "x_", 2) == 0)
         return base_status_set(BASE_INVALID_CONFIG,
                                "Unrecognized key '" CCA__QUOTED
-                               "': the keys of our own are x_torch, x_torch_faults, "
+                               "': the keys of our own are x_torch, x_torch_faults, x_capture_reuse, "
                                "x_retry_search, x_wait, x_skip_stuck, x_bound_growth, "
                                "x_reclaim_idle, x_poll and, in front of all others, x_allocator",
                                token);

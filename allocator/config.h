@@ -41,6 +41,14 @@ struct cca__pinned_config {
     size_t max_round, max_cached_size; // CCA_UNLIMITED
 };
 
+// x_capture_reuse: the form of reuse inside a capture (capture_reuse.h, capture_markers.h).
+enum cca__capture_reuse_form {
+    CCA__CAPTURE_REUSE_TORCH, // as graph_capture_record_stream_reuse and the release have it
+    CCA__CAPTURE_REUSE_TERMINALS,
+    CCA__CAPTURE_REUSE_MARKERS,
+    CCA__CAPTURE_REUSE_MARKERS_GRAPH, // by the graph-wide rule
+};
+
 // Keys of our own, each off by default (docs/configuration.md).
 struct cca__own_config {
     bool retry_search; // x_retry_search
@@ -50,6 +58,7 @@ struct cca__own_config {
     bool reclaim_idle; // x_reclaim_idle
     bool poll_own;     // x_poll:own
     bool torch_faults; // x_torch_faults
+    enum cca__capture_reuse_form capture_reuse;
 };
 
 #define CCA__TORCH_MINOR_LATEST 15

@@ -233,3 +233,24 @@ enum base_status cca__parse_reclaim_idle(struct cca__parser *parser, const char 
 enum base_status cca__parse_torch_faults(struct cca__parser *parser, const char *key) {
     return cca__value_bool(parser, key, &parser->config->own.torch_faults);
 }
+
+enum base_status cca__parse_capture_reuse(struct cca__parser *parser, const char *key) {
+    static const char *const words[] = {
+        [CCA__CAPTURE_REUSE_TORCH] = "torch",
+        [CCA__CAPTURE_REUSE_TERMINALS] = "terminals",
+        [CCA__CAPTURE_REUSE_MARKERS] = "markers",
+        [CCA__CAPTURE_REUSE_MARKERS_GRAPH] = "markers_graph",
+    };
+    const char *token;
+    const enum base_status status = cca__value_token(parser, key, &token);
+    if (status != BASE_OK) return status;
+    for (size_t index = 0; index < sizeof words / sizeof words[0]; ++index) {
+        if (strcmp(token, words[index]) != 0) continue;
+        parser->config->own.capture_reuse = (enum cca__capture_reuse_form)index;
+        return BASE_OK;
+    }
+    return base_status_set(BASE_INVALID_CONFIG,
+                           "%s: '" CCA__QUOTED
+                           "' is none of torch, terminals, markers and markers_graph",
+                           key, token);
+}

@@ -65,7 +65,7 @@ cca__parse cca__parse_register_threads, cca__parse_pinned_reserve, cca__parse_ma
 cca__parse cca__parse_max_cached;
 cca__parse cca__parse_version, cca__parse_retry_search, cca__parse_wait, cca__parse_skip_stuck;
 cca__parse cca__parse_bound_growth, cca__parse_reclaim_idle, cca__parse_poll;
-cca__parse cca__parse_torch_faults;
+cca__parse cca__parse_torch_faults, cca__parse_capture_reuse;
 
 // config_divisions.c
 cca__parse cca__parse_divisions;

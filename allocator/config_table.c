@@ -163,12 +163,13 @@ const struct cca__config_key cca__config_keys[] = {
     {.name = "graph_capture_record_stream_reuse",
      .pass = CCA__PASS_CUDA,
      .group = CCA__GROUP_BEHAVIOUR,
-     .effect = CCA__IDLE,
      .since = 9,
      .value = "True or False",
      .standard = "False",
-     .does = "Inside a graph capture, blocks freed after record_stream may be used again in the "
-             "same capture where that is safe. Acts in captures only.",
+     .does =
+         "Inside a graph capture a block that was freed after record_stream is used again in the "
+         "same capture once the graph's edges prove that this is safe; without it such a block "
+         "waits until the capture is over. In 2.9 in its first form (`x_capture_reuse`).",
      .parse = cca__parse_reuse},
     // Page-locked host memory.
     {.name = "pinned_use_cuda_host_register",
@@ -270,6 +271,19 @@ const struct cca__config_key cca__config_keys[] = {
          "up to about 2.8 a fraction's limit is cut instead of rounded, and 1 is a limit, too. "
          "Read before all other keys, wherever it stands.",
      .parse = cca__parse_version},
+    {.name = "x_capture_reuse",
+     .pass = CCA__PASS_OWN,
+     .group = CCA__GROUP_OWN,
+     .value = "torch, terminals, markers or markers_graph",
+     .standard = "torch",
+     .does =
+         "The form of reuse inside a capture. `torch`: as `graph_capture_record_stream_reuse` "
+         "says, in the form of the release. The others are on whatever that key says: `terminals` "
+         "is the present form, `markers` the first one (an empty node for each stream that used "
+         "the block, to be before all that the allocating stream waits for), `markers_graph` the "
+         "first one with the rule for all streams at once. The first form walks the whole graph "
+         "at each request; for comparison.",
+     .parse = cca__parse_capture_reuse},
     {.name = "x_torch_faults",
      .pass = CCA__PASS_OWN,
      .group = CCA__GROUP_OWN,
@@ -280,6 +294,9 @@ const struct cca__config_key cca__config_keys[] = {
          "time, split blocks of that size are released as if each were a segment, so that a "
          "request fails with the driver's error, or memory in use goes back to the device. Blocks "
          "of a segment that went can still be freed, once each; no part of it is handed out again. "
+         "And in graph captures: what a capture in flight still uses is handed out after a request "
+         "outside of it, uses from before the capture are forgotten, events are recorded into "
+         "captures and asked in the thread's own mode, frees in a failed capture are refused. "
          "For comparisons with PyTorch, not for use.",
      .parse = cca__parse_torch_faults},
     {.name = "x_retry_search",

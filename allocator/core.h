@@ -12,19 +12,23 @@
 //     2. growth_lock      device: segments taken and returned, out of memory, snapshots; several in
 //                         order of their devices, as those below
 //     3. events_lock      device: the queues of events, the pool of events
-//     4. stream.lock      both pools of one stream; several of one device in order of creation
-//     5. leaves           arenas, page table, tally_lock, reserve_lock, callbacks_lock: nothing is
+//     4. captures_lock    device: marks of captures, what is deferred for them
+//     5. stream.lock      both pools of one stream; several of one device in order of creation
+//     6. leaves           arenas, page table, tally_lock, reserve_lock, callbacks_lock: nothing is
 //                        taken under them
 // A cache hit takes its stream's lock. Some block of the device waiting for events, it polls them
 // first under the events lock, if nobody else has it: no hit waits for a device call of another
-// thread. No device call is made under a stream's lock; under the events lock only those on events.
+// thread. No device call is made under a stream's lock, but for what filters of scopes ask (pools.h);
+// under the events lock and the captures lock only those on events and captures.
 #ifndef TIDEMARK_ALLOCATOR_CORE_H
 #define TIDEMARK_ALLOCATOR_CORE_H
 
 #include "allocator/address_set.h"
 #include "allocator/allocator.h"
 #include "allocator/block.h"
+#include "allocator/capture_markers.h"
 #include "allocator/capture_marks.h"
+#include "allocator/capture_reuse.h"
 #include "allocator/cca.h"
 #include "allocator/config.h"
 #include "allocator/event_queue.h"
@@ -117,6 +121,7 @@ struct cca__stream {
     // Which streams the pending frees of this one's blocks may wait for: bit cca__stream_bit of
     // each. Written under the events lock; read without it to skip polling (x_poll:own).
     _Atomic uint64_t waits_for;
+    struct cca__guards *guards; // guarded by lock (capture_guard.h); NULL: never had any
 };
 
 _Static_assert(offsetof(struct cca__stream, lock.taken) == 64, "a hit touches few cache lines");
@@ -127,6 +132,18 @@ _Static_assert(offsetof(struct cca__pool, index.bins) == 128, "two lines of a po
 // cache line, and a pool is found from its number without a look-up. An odd number of 128 bytes:
 // else all streams would fight for the same sets of a cache.
 #define CCA__STREAM_STRIDE ((sizeof(struct cca__stream) + 127) / 256 * 256 + 128)
+
+// What is known of the captures of a device (deferral.h). Guarded by captures_lock.
+struct cca__captures {
+    struct cca__capture_marks marks;
+    bool scope_is_open;                          // of a private pool
+    uint32_t first_deferred, last_deferred;      // blocks, linked by link[2] and link[1]
+    size_t deferred_count, guard_count;
+    struct cca__capture_reuse reuse;
+    struct cca__capture_markers markers;
+    struct cca__captured_stream *walks;
+    size_t walk_count, walk_capacity;
+};
 
 // Streams by handle: read without a lock, replaced by a larger copy when full. Old copies live as
 // long as the device, since a reader may still be in one.
@@ -144,7 +161,8 @@ struct cca__stream_table {
 struct cca__device {
     struct cca *owner;
     _Atomic(struct cca__stream_table *) stream_table; // written under growth_lock
-    // In the streams' queues. Written under events_lock; read without it to skip polling
+    // How many are in the streams' queues, and bits that send requests past captures. Written under
+    // events_lock; read without it to skip polling
     _Atomic uint64_t pending_events;
     int ordinal;
     size_t total_bytes;                // of the device
@@ -195,8 +213,16 @@ struct cca__device {
     _Atomic bool polls_own;       // x_poll:own; read without the lock
     cudaEvent_t *spare_events;
     size_t spare_event_count, spare_event_capacity;
-    struct cca__capture_marks marks;
+
+    struct cca__lock captures_lock;
+    struct cca__captures captures; // guarded by captures_lock; marks are written under events_lock, too
 };
+
+// In cca__device.pending_events
+#define CCA__MARKED      ((uint64_t)1 << 63) // a capture is marked
+#define CCA__DEFERRED    ((uint64_t)1 << 62) // something may be deferred or guarded
+#define CCA__SCOPED      ((uint64_t)1 << 61) // a scope is open that counts as a capture (x_torch)
+#define CCA__EVENTS_MASK (CCA__SCOPED - 1)
 
 struct cca {
     struct allocator interface; // first: the interface points to it
@@ -249,6 +275,18 @@ enum base_status cca__require_caching(const struct allocator *allocator,
 
 static inline struct cca *cca__of(struct allocator *allocator) {
     return (struct cca *)(void *)allocator;
+}
+
+static inline bool cca__is_beside_captures(const struct cca__device *device) {
+    return (atomic_load_explicit(&device->pending_events, memory_order_relaxed) &
+            ~CCA__EVENTS_MASK) != 0;
+}
+static inline bool cca__is_deferring(const struct cca__device *device) {
+    return (atomic_load_explicit(&device->pending_events, memory_order_relaxed) & CCA__DEFERRED) !=
+           0;
+}
+static inline bool cca__is_marked(const struct cca__device *device) {
+    return (atomic_load_explicit(&device->pending_events, memory_order_relaxed) & CCA__MARKED) != 0;
 }
 
 static inline struct cca__block *cca__block_at(const struct cca *cca, uint32_t number) {

@@ -3,6 +3,8 @@
 // program.
 #include "allocator/device.h"
 
+#include "allocator/capture_guard.h"
+#include "allocator/deferral.h"
 #include "allocator/driver.h"
 #include "allocator/expandable.h"
 #include "allocator/pool.h"
@@ -76,6 +78,8 @@ void cca__devices_lock_all(struct cca *cca) {
     for (int ordinal = 0; (device = next_device(cca, &ordinal)) != NULL;)
         cca__lock_take(&device->events_lock);
     for (int ordinal = 0; (device = next_device(cca, &ordinal)) != NULL;)
+        cca__lock_take(&device->captures_lock);
+    for (int ordinal = 0; (device = next_device(cca, &ordinal)) != NULL;)
         cca__streams_lock_all(device);
 }
 
@@ -83,6 +87,7 @@ void cca__devices_unlock_all(struct cca *cca) {
     struct cca__device *device;
     for (int ordinal = 0; (device = next_device(cca, &ordinal)) != NULL;) {
         cca__streams_unlock_all(device);
+        cca__lock_release(&device->captures_lock);
         cca__lock_release(&device->events_lock);
         cca__lock_release(&device->growth_lock);
     }
@@ -144,17 +149,19 @@ static void stream_deinit(struct cca__stream *stream) {
     cca__block_cache_deinit(&stream->unused_blocks);
     free(stream->queue.entries);
     free(stream->reserve_class);
+    cca__guards_free(stream);
     cca__lock_deinit(&stream->lock);
 }
 
 // While a scope of a private pool is open, requests ask where they belong.
-static void set_special(struct cca__stream *stream) {
+void cca__stream_set_special_locked(struct cca__stream *stream) {
     const struct cca__device *const device = stream->device;
     const struct cca *const cca = device->owner;
     const bool by_setting = cca->config.sizes.max_split_size != CCA_UNLIMITED ||
                             cca->config.sizes.divided || device->has_expandable ||
                             device->counted_requests ||
-                            (stream->private_pool == NULL && device->pools.newest != NULL);
+                            (stream->private_pool == NULL && device->pools.newest != NULL) ||
+                            (stream->guards != NULL && stream->guards->count > 0);
     stream->special = by_setting || cca->watched;
     stream->only_watched = cca->watched && !by_setting;
 }
@@ -172,7 +179,7 @@ static enum base_status stream_init(struct cca__device *device, cudaStream_t han
     stream->device = device;
     stream->handle = handle;
     stream->home = stream;
-    set_special(stream);
+    cca__stream_set_special_locked(stream);
     for (uint32_t index = 0; index < 2 && status == BASE_OK; ++index) {
         struct cca__pool *const pool = &stream->pools[index];
         pool->stream = stream;
@@ -311,7 +318,7 @@ static enum base_status add_private_stream_locked(struct cca__stream *home,
     if (status != BASE_OK) return status;
     (*stream)->home = home;
     (*stream)->private_pool = pool;
-    set_special(*stream);
+    cca__stream_set_special_locked(*stream);
     (*stream)->private_next = atomic_load_explicit(&device->private_streams, memory_order_relaxed);
     append_created(device, *stream);
     insert_by_handle(device, *stream);
@@ -350,7 +357,7 @@ void cca__device_update_settings_locked(struct cca__device *device) {
     atomic_store_explicit(&device->polls_own, device->owner->config.own.poll_own,
                           memory_order_relaxed);
     for (size_t index = 0; index < device->stream_count; ++index)
-        set_special(device->by_handle[index]);
+        cca__stream_set_special_locked(device->by_handle[index]);
 }
 
 void cca__devices_update_settings_locked(struct cca *cca) {
@@ -386,6 +393,8 @@ static void device_free(struct cca__device *device) {
     cca__lock_deinit(&device->growth_lock);
     cca__lock_deinit(&device->tally_lock);
     cca__lock_deinit(&device->events_lock);
+    cca__lock_deinit(&device->captures_lock);
+    cca__captures_deinit(&device->captures);
     free(device);
 }
 
@@ -419,6 +428,7 @@ static enum base_status device_init(struct cca *cca, int ordinal, struct cca__de
     cca__lock_init(&device->growth_lock);
     cca__lock_init(&device->tally_lock);
     cca__lock_init(&device->events_lock);
+    cca__lock_init(&device->captures_lock);
     if (cca->fraction_set) cca__device_set_fraction_locked(device, cca->fraction);
     cca__device_update_settings_locked(device);
     status = cca__history_add_device(device);

@@ -85,6 +85,7 @@ void cca__device_set_fraction_locked(struct cca__device *device, double fraction
 // After settings changed, or whether somebody watches: which streams are special. The locks of all
 // streams held.
 void cca__device_update_settings_locked(struct cca__device *device);
+void cca__stream_set_special_locked(struct cca__stream *stream); // of one, its lock held
 void cca__devices_update_settings_locked(struct cca *cca);
 
 // All locks of all devices but for the leaves; first those that are held over driver calls, so that

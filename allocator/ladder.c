@@ -2,6 +2,7 @@
 // last one gave becomes a block that is handed out.
 #include "allocator/ladder.h"
 
+#include "allocator/capture_caller.h"
 #include "allocator/expandable_blocks.h"
 #include "allocator/free_memory.h"
 #include "allocator/out_of_memory.h"
@@ -18,6 +19,7 @@ struct request {
     struct cca__pool *pool;
     size_t rounded, requested;
     size_t segment_size; // that cudaMalloc would be asked for
+    bool in_capture;     // nothing is waited for, nothing goes back to the device
 };
 
 // What a request got: a cached block, memory for a new segment, or a claimed block of an expandable
@@ -49,22 +51,31 @@ static enum base_status admit(struct cca__device *device, size_t size, bool is_r
 // BASE_OUT_OF_MEMORY, without a sentence, if the device or the fraction refuses. The size of the
 // segment that cudaMalloc would give is what the fraction is asked about, also where less is
 // mapped.
-static enum base_status take_memory(const struct request *request, bool is_retry,
-                                    struct gain *gain) {
+static enum base_status take_from_device(const struct request *request, struct gain *gain) {
     struct cca__pool *const pool = request->pool;
     struct cca__device *const device = pool->device;
-    const size_t size = request->segment_size;
-    *gain = (struct gain){0};
-    enum base_status status = admit(device, size, is_retry, gain);
-    if (status != BASE_OK) return status;
     if (cca__pool_expands(device->owner, pool)) {
-        status =
+        const enum base_status status =
             cca__expandable_grow(pool, request->rounded, &gain->block, &gain->exceeded_reserve);
         // The driver may turn out to have no virtual memory.
         if (status != BASE_UNSUPPORTED) return status;
     }
-    status = cca__segment_take(pool, size, &gain->memory);
+    const enum base_status status = cca__segment_take(pool, request->segment_size, &gain->memory);
     gain->raw_failed = status == BASE_OUT_OF_MEMORY && pool->has_raw;
+    return status;
+}
+
+static enum base_status take_memory(const struct request *request, bool is_retry,
+                                    struct gain *gain) {
+    struct cca__relaxed relaxed;
+    *gain = (struct gain){0};
+    enum base_status status = admit(request->pool->device, request->segment_size, is_retry, gain);
+    if (status != BASE_OK || !request->in_capture)
+        return status != BASE_OK ? status : take_from_device(request, gain);
+    status = cca__relaxed_begin(&relaxed);
+    if (status != BASE_OK) return status;
+    status = take_from_device(request, gain);
+    cca__relaxed_end(&relaxed);
     return status;
 }
 
@@ -168,17 +179,25 @@ static enum base_status wait_and_release(const struct request *request, struct g
     return status != BASE_OK ? status : take_memory(request, true, gain);
 }
 
+// No free call may reach the driver while it captures. Where scopes count as captures (x_torch),
+// only the last rung is left out.
+static bool frees_nothing(const struct request *request) {
+    return request->in_capture && cca__is_marked(request->pool->device);
+}
+
 static enum base_status climb(const struct request *request, struct gain *gain) {
     struct cca__device *const device = request->pool->device;
     enum base_status status = BASE_OK;
-    if (device->owner->config.own.reclaim_idle) status = serve_from_other_stream(request, gain);
+    if (device->owner->config.own.reclaim_idle && !request->in_capture)
+        status = serve_from_other_stream(request, gain);
     if (status != BASE_OK || gain->served != NULL) return status;
-    status = cca__collect_garbage_locked(device);
+    if (!frees_nothing(request)) status = cca__collect_garbage_locked(device);
     if (status != BASE_OK) return status;
     status = take_memory(request, false, gain);
     if (!goes_on(status, gain)) return status;
     status = serve_from_private_pools(request, gain);
     if (status != BASE_OK || gain->served != NULL) return status;
+    if (frees_nothing(request)) return BASE_OUT_OF_MEMORY;
     bool enough;
     status = cca__release_available_locked(request->pool, request->rounded, &enough);
     if (status != BASE_OK) return status;
@@ -186,7 +205,7 @@ static enum base_status climb(const struct request *request, struct gain *gain) 
         status = take_memory(request, false, gain);
         if (!goes_on(status, gain)) return status;
     }
-    return wait_and_release(request, gain);
+    return request->in_capture ? BASE_OUT_OF_MEMORY : wait_and_release(request, gain);
 }
 
 // Hands the front of a claimed block out.
@@ -232,6 +251,10 @@ enum base_status cca__grow_private(struct cca__stream *stream, struct cca__priva
     };
     struct cca_out_of_memory out_of_memory;
     struct gain gain = {0};
+    enum cca__caller caller;
+    enum base_status status = cca__caller_of(device, stream->handle, &caller);
+    if (status != BASE_OK) return status;
+    request.in_capture = caller != CCA__OUTSIDE;
     const bool freed = cca__free_memory(cca, device->ordinal);
     cca__lock_take(&device->growth_lock);
     if (stream->private_pool != owner) {
@@ -244,7 +267,7 @@ enum base_status cca__grow_private(struct cca__stream *stream, struct cca__priva
     request.segment_size = cca__segment_size(&cca->config.sizes, rounded);
     // After callbacks freed something; or another thread of this stream may have made room between
     // the miss and the growth lock.
-    enum base_status status = search(&request, freed, &gain);
+    status = search(&request, freed, &gain);
     if (status == BASE_OK && gain.served == NULL) {
         status = grow_locked(&request, &gain);
         if (goes_on(status, &gain))

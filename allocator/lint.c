@@ -52,6 +52,7 @@ const struct cca_lint_rule cca_lint_rules[] = {
     {"reclaim-with-expandable", CCA_LINT_NO_EFFECT, "x_reclaim_idle:True,expandable_segments:True",
      NULL},
     {"torch-faults", CCA_LINT_SURPRISE, "x_torch_faults:True", NULL},
+    {"reuse-by-markers", CCA_LINT_SURPRISE, "x_capture_reuse:markers", NULL},
 };
 const size_t cca_lint_rule_count = sizeof cca_lint_rules / sizeof cca_lint_rules[0];
 

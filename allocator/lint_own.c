@@ -19,6 +19,11 @@ void cca__lint_own(struct cca__lint *lint) {
         tell(lint, "reclaim-with-expandable", "x_reclaim_idle", "choose one of the two",
              "it takes segments of cudaMalloc; with expandable_segments:True there are none to "
              "take");
+    if (cca__lint_is(lint, "x_capture_reuse", "markers") ||
+        cca__lint_is(lint, "x_capture_reuse", "markers_graph"))
+        tell(lint, "reuse-by-markers", "x_capture_reuse", "terminals",
+             "the first form walks the whole graph at each request of a capture and adds nodes to "
+             "it; the present one proves as much");
     if (cca__lint_is(lint, "x_torch_faults", "True"))
         tell(lint, "torch-faults", "x_torch_faults",
              "leave it out, but to compare decisions with PyTorch's",

@@ -2,6 +2,7 @@
 //
 // PyTorch's way, which its events and statistics show: the part of the free block before the
 // address is handed out, then the request out of the rest, then that part is freed again.
+#include "allocator/deferral.h"
 #include "allocator/device.h"
 #include "allocator/expandable_blocks.h"
 #include "allocator/pool.h"
@@ -92,7 +93,10 @@ enum base_status cca_malloc_at(struct allocator *allocator, int ordinal, size_t 
     bool served = false;
     enum base_status status = cca__device_get(cca, ordinal, &device);
     if (status == BASE_OK) status = cca__stream_get(device, handle, &stream);
-    if (status == BASE_OK &&
+    bool inside = false;
+    if (status == BASE_OK && cca__is_beside_captures(device))
+        status = cca__captures_enter(stream, &inside);
+    if (status == BASE_OK && !inside &&
         atomic_load_explicit(&device->pending_events, memory_order_relaxed) != 0)
         status = cca__poll_pending(stream);
     if (status == BASE_OK && size < CCA_REQUEST_LIMIT)

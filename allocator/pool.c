@@ -2,6 +2,7 @@
 // slow paths.
 #include "allocator/pool.h"
 
+#include "allocator/capture_guard.h"
 #include "allocator/hit.h"
 #include "allocator/torch_faults.h"
 
@@ -59,7 +60,9 @@ enum base_status cca__pool_hand_out_locked(struct cca *cca, struct cca__pool *po
 
 enum base_status cca__pool_serve_locked(struct cca *cca, struct cca__pool *pool, size_t rounded,
                                         size_t requested, void **pointer, bool *over_limit) {
-    const uint32_t number = cca__expandable_find_locked(cca, pool, rounded);
+    uint32_t number = cca__expandable_find_locked(cca, pool, rounded);
+    if (__builtin_expect(pool->stream->guards != NULL, 0))
+        number = cca__guards_pass_locked(cca, pool, number, rounded);
     struct cca__block *const block = cca__block_at(cca, number);
     if (number == 0 ||
         cca__pool_refuses(cca, cca__block_is_expandable(block), block->size, rounded)) {

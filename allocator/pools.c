@@ -2,6 +2,8 @@
 // that it needs. See pools.h.
 #include "allocator/pools.h"
 
+#include "allocator/capture_caller.h"
+#include "allocator/deferral.h"
 #include "allocator/device.h"
 #include "allocator/release.h"
 #include "allocator/snapshot.h"
@@ -33,6 +35,15 @@ static void tell_streams_locked(const struct cca__private_pool *pool) {
             pool->streams[index]->pools[kind].no_split = pool->no_split;
             pool->streams[index]->pools[kind].has_raw = pool->has_raw;
         }
+}
+
+// After scopes changed.
+static void update_captures(struct cca__device *device) {
+    cca__lock_take(&device->growth_lock);
+    cca__lock_take(&device->events_lock);
+    cca__captures_update_locked(device);
+    cca__lock_release(&device->events_lock);
+    cca__lock_release(&device->growth_lock);
 }
 
 enum base_status cca_pool_create(struct allocator *allocator, int ordinal,
@@ -73,17 +84,22 @@ enum base_status cca_pool_begin(struct allocator *allocator, int ordinal,
     status = cca__pools_begin(&device->pools, id, filter);
     if (status == BASE_OK) tell_streams_locked(device->pools.newest->pool);
     cca__device_update_settings_locked(device);
-    return unlock_device(device, status);
+    status = unlock_device(device, status);
+    update_captures(device);
+    return status;
 }
 
 enum base_status cca_pool_end(struct allocator *allocator, int ordinal,
                               struct allocator_pool_id id) {
     struct cca__device *device;
-    enum base_status status = lock_device(allocator, ordinal, &device);
+    enum base_status status = cca__device_get(cca__of(allocator), ordinal, &device);
+    if (status == BASE_OK) status = cca__captures_check_scope(device, id);
+    if (status == BASE_OK) status = lock_device(allocator, ordinal, &device);
     if (status != BASE_OK) return status;
     status = cca__pools_end(&device->pools, id);
     cca__device_update_settings_locked(device);
-    return unlock_device(device, status);
+    status = unlock_device(device, status);
+    return status != BASE_OK ? status : cca__captures_end_scope(device, id);
 }
 
 enum base_status cca_pool_set_use_on_oom(struct allocator *allocator, int ordinal,
@@ -113,11 +129,14 @@ enum base_status cca_pool_set_no_split(struct allocator *allocator, int ordinal,
 
 // growth_lock held.
 static enum base_status empty_locked(struct cca__device *device, struct allocator_pool_id id) {
-    if ((id.capture | id.user) == 0) return cca__release_all_locked(device);
+    if ((id.capture | id.user) == 0) return cca__empty_device_locked(device);
     struct cca__private_pool *const pool = cca__pools_find(&device->pools, id);
     if (pool == NULL || !cca__private_pool_is_freeable(pool)) return BASE_OK;
+    enum cca__caller caller;
+    enum base_status status = cca__caller_of_device(device, &caller);
+    if (status != BASE_OK || caller != CCA__OUTSIDE) return status; // it goes with the next one
     cca__gone_settle_locked(device);
-    const enum base_status status = cca__synchronize_private(device, pool);
+    status = cca__synchronize_private(device, pool);
     return status != BASE_OK ? status : cca__release_private_locked(device, pool);
 }
 

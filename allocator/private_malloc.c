@@ -28,7 +28,9 @@ enum base_status cca__private_malloc(struct cca__stream *home, struct cca__priva
     *pointer = NULL;
     if (stream == NULL) status = make_stream(home, pool, &stream);
     // All queues were looked at for HOME, or, with x_poll:own, those of its own blocks.
+    // Beside captures that was done or must not be.
     if (status == BASE_OK && atomic_load_explicit(&device->polls_own, memory_order_relaxed) &&
+        !cca__is_beside_captures(device) &&
         atomic_load_explicit(&device->pending_events, memory_order_relaxed) != 0)
         status = cca__poll_pending(stream);
     if (status != BASE_OK) return status;

@@ -7,6 +7,7 @@
 // x_torch_faults.
 #include "allocator/release.h"
 
+#include "allocator/capture_caller.h"
 #include "allocator/device.h"
 #include "allocator/expandable_blocks.h"
 #include "allocator/segment.h"
@@ -113,20 +114,31 @@ enum base_status cca__release_private_locked(struct cca__device *device,
     return status;
 }
 
+static enum base_status release_freeable(struct cca__device *device) {
+    enum base_status status = BASE_OK;
+    for (struct cca__private_pool *pool = device->pools.first; pool != NULL && status == BASE_OK;
+         pool = pool->next)
+        if (cca__private_pool_is_freeable(pool)) status = cca__release_private_locked(device, pool);
+    return status;
+}
+
 enum base_status cca__release_cached_locked(struct cca__device *device) {
     enum base_status status =
         release_kind(device->by_handle, device->stream_count, CCA__POOL_LARGE, NULL);
     if (status == BASE_OK)
         status = release_kind(device->by_handle, device->stream_count, CCA__POOL_SMALL, NULL);
-    for (struct cca__private_pool *pool = device->pools.first; pool != NULL && status == BASE_OK;
-         pool = pool->next)
-        if (cca__private_pool_is_freeable(pool)) status = cca__release_private_locked(device, pool);
+    if (status == BASE_OK) status = release_freeable(device);
     trim_metadata(device->owner);
     return status;
 }
 
-enum base_status cca__release_all_locked(struct cca__device *device) {
-    const enum base_status status = cca__synchronize_pending(device);
+enum base_status cca__empty_device_locked(struct cca__device *device) {
+    enum cca__caller caller;
+    enum base_status status = cca__caller_of_device(device, &caller);
+    if (status != BASE_OK) return status;
+    if (caller == CCA__INVALIDATED) return cca__caller_is_invalidated();
+    if (caller == CCA__INSIDE) return release_freeable(device);
+    status = cca__synchronize_pending(device);
     return status != BASE_OK ? status : cca__release_cached_locked(device);
 }
 

@@ -12,8 +12,9 @@ enum base_status cca__release_cached_locked(struct cca__device *device) BASE_MUS
 // The same for one private pool that is freeable; it is gone with its last segment.
 enum base_status cca__release_private_locked(struct cca__device *device,
                                              struct cca__private_pool *pool) BASE_MUST_USE;
-// Waits for all pending frees first.
-enum base_status cca__release_all_locked(struct cca__device *device) BASE_MUST_USE;
+// allocator_empty_cache of one device: waits for all pending frees first. In a capture it waits for
+// nothing, and only private pools that are freeable go.
+enum base_status cca__empty_device_locked(struct cca__device *device) BASE_MUST_USE;
 
 // Under max_split_size: releases a block that the request could not use for its size, or several of
 // at least max_split_size. *ENOUGH: they add up to what the request needs.

@@ -1,6 +1,8 @@
 // See request.h.
 #include "allocator/request.h"
 
+#include "allocator/capture_caller.h"
+#include "allocator/deferral.h"
 #include "allocator/device.h"
 #include "allocator/hit.h"
 #include "allocator/ladder.h"
@@ -203,7 +205,14 @@ static enum base_status serve_cached(struct cca *cca, struct cca__stream *stream
 static APART enum base_status malloc_polling(struct cca *cca, struct cca__stream *stream,
                                              size_t size, void **pointer) {
     bool polled, is_locked;
-    enum base_status status = cca__poll_pending_if_idle(stream, &polled, &is_locked);
+    enum base_status status = BASE_OK;
+    if (__builtin_expect(cca__is_beside_captures(stream->device), 0)) {
+        bool inside;
+        status = cca__captures_enter(stream, &inside);
+        if (status != BASE_OK) return status;
+        if (inside) return malloc_waiting(cca, stream, size, pointer);
+    }
+    status = cca__poll_pending_if_idle(stream, &polled, &is_locked);
     if (status == BASE_OK && !polled) {
         // A hit does not wait for another thread that has a driver call to make; but nothing is
         // taken from the device before all that was freed has been asked for.
@@ -353,12 +362,16 @@ static APART enum base_status record_searching(struct cca *cca, void *pointer,
     if (is_own) return BASE_OK;
     // The using stream may be new, which takes locks that come before the block's.
     struct cca__stream *user;
+    enum cca__caller caller = CCA__OUTSIDE;
     status = cca__stream_get(device, handle, &user);
+    if (status == BASE_OK) status = cca__caller_of(device, handle, &caller);
     if (status == BASE_OK) status = cca__pointer_lock(cca, base, &pool, &block);
     if (status != BASE_OK) return status;
-    status = cca__use_add_locked(cca, pool->stream, block, user);
+    status = cca__use_add_locked(cca, pool->stream, block,
+                                 cca__use_of(user, caller == CCA__INSIDE));
     cca__lock_release(&pool->stream->lock);
-    return status;
+    // The use counts all the same, as in PyTorch.
+    return status == BASE_OK && caller == CCA__INVALIDATED ? cca__caller_is_invalidated() : status;
 }
 
 enum base_status cca__record_stream(struct allocator *allocator, void *pointer,
@@ -370,14 +383,16 @@ enum base_status cca__record_stream(struct allocator *allocator, void *pointer,
     if (pool_number < 2) return record_searching(cca, pointer, handle);
     struct cca__stream *const stream = cca__stream_at(cca, pool_number / 2);
     struct cca__stream *user;
-    if (!cca__stream_known(stream->device, handle, &user) || user == stream->home)
+    if (!cca__stream_known(stream->device, handle, &user) || user == stream->home ||
+        __builtin_expect(cca__is_beside_captures(stream->device), 0))
         return record_searching(cca, pointer, handle);
     cca__lock_take(&stream->lock);
     if (!cca__block_is_handed_out(block, &stream->pools[pool_number % 2], pointer)) {
         cca__lock_release(&stream->lock);
         return record_searching(cca, pointer, handle);
     }
-    const enum base_status status = cca__use_add_locked(cca, stream, block, user);
+    const enum base_status status =
+        cca__use_add_locked(cca, stream, block, cca__use_of(user, false));
     cca__lock_release(&stream->lock);
     return status;
 }
@@ -392,7 +407,7 @@ enum base_status cca__empty_cache(struct allocator *allocator) {
         cca__lock_take(&device->growth_lock);
         cca__observe(cca,
                      &(struct allocator_event){.action = ALLOCATOR_EMPTY_CACHE, .device = ordinal});
-        status = cca__release_all_locked(device);
+        status = cca__empty_device_locked(device);
         cca__lock_release(&device->growth_lock);
     }
     return status;

@@ -1,6 +1,8 @@
 // See stream_use.h.
 #include "allocator/stream_use.h"
 
+#include "allocator/capture_caller.h"
+#include "allocator/deferral.h"
 #include "allocator/device.h"
 #include "allocator/pointer.h"
 #include "allocator/pool.h"
@@ -16,13 +18,12 @@ static enum base_status take_record_locked(struct cca *cca, struct cca__stream *
 }
 
 enum base_status cca__use_add_further_locked(struct cca *cca, struct cca__block *block,
-                                             const struct cca__stream *user) {
-    const uint16_t pool = user->pools[CCA__POOL_SMALL].number;
+                                             uint16_t use) {
     struct cca__use_record *record = NULL;
     for (uint32_t number = block->uses; number != 0; number = record->next) {
         record = cca__use_record_at(cca, number);
         for (uint16_t index = 0; index < record->count; ++index)
-            if (record->pools[index] == pool) return BASE_OK;
+            if (record->pools[index] == use) return BASE_OK;
     }
     if (record == NULL || record->count == CCA__USES_PER_RECORD) {
         uint32_t number;
@@ -33,7 +34,7 @@ enum base_status cca__use_add_further_locked(struct cca *cca, struct cca__block 
         block->uses = number;
         record = cca__use_record_at(cca, number);
     }
-    record->pools[record->count++] = pool;
+    record->pools[record->count++] = use;
     return BASE_OK;
 }
 
@@ -184,9 +185,21 @@ static APART bool lock_in_order(struct cca__stream *stream, const void *pointer,
     return false;
 }
 
-// What is told of such a free comes when it is certain. The events lock held: nobody completes it
-// meanwhile.
-static APART void observe_free(struct cca__stream *stream, uint32_t number) {
+enum base_status cca__events_record_locked(struct cca__stream *stream, uint32_t number) {
+    struct cca *const cca = stream->device->owner;
+    const struct cca__block *const block = cca__block_at(cca, number);
+    uint16_t count;
+    uint64_t waits_for;
+    const enum base_status status =
+        record_events_locked(cca, number, block->uses, &count, &waits_for);
+    if (status != BASE_OK) return status;
+    cca__use_record_at(cca, block->uses)->events = count;
+    add_waits_locked(stream, count, waits_for);
+    return BASE_OK;
+}
+
+// What is told of such a free comes when it is certain.
+APART void cca__free_observe(struct cca__stream *stream, uint32_t number) {
     struct cca *const cca = stream->device->owner;
     const struct cca__block *const block = cca__block_at(cca, number);
     cca__lock_take(&stream->lock);
@@ -218,18 +231,18 @@ enum base_status cca__free_used_locked(struct cca__stream *stream, void *pointer
     cca__stats_count_pending_locked(&stream->pools[cca__block_pool(block) % 2], 1,
                                     (int64_t)block->size);
     cca__lock_release(&stream->lock);
-    uint16_t count;
-    uint64_t waits_for;
-    const enum base_status status =
-        record_events_locked(cca, number, block->uses, &count, &waits_for);
-    if (status == BASE_OK) {
-        cca__use_record_at(cca, block->uses)->events = count;
-        add_waits_locked(stream, count, waits_for);
-        if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(device, -1);
-        if (cca->watched) observe_free(stream, number);
-    } else {
-        take_free_back(stream, number);
+    bool is_deferred = false;
+    enum base_status status = BASE_OK;
+    if (__builtin_expect(cca__is_beside_captures(device), 0))
+        status = cca__defer_locked(stream, number, &is_deferred);
+    if (status == BASE_OK && !is_deferred) {
+        status = cca__events_record_locked(stream, number);
+        if (status == BASE_OK) {
+            if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(device, -1);
+            if (cca->watched) cca__free_observe(stream, number);
+        }
     }
+    if (status != BASE_OK && !is_deferred) take_free_back(stream, number);
     cca__lock_release(&device->events_lock);
     return status;
 }
@@ -261,7 +274,6 @@ static inline void finish_event_locked(struct cca__device *device, struct cca__q
     finished->last = entry.block;
 }
 
-// *over_limit as in cca__pool_free_locked.
 static inline void complete_free_locked(struct cca *cca, struct cca__stream *stream,
                                         uint32_t number, bool *over_limit) {
     struct cca__block *const block = cca__block_at(cca, number);
@@ -271,6 +283,11 @@ static inline void complete_free_locked(struct cca *cca, struct cca__stream *str
     // First, so that the limits are those of the counters that the free tests.
     cca__stats_count_pending_locked(pool, -1, -(int64_t)block->size);
     cca__pool_free_locked(cca, pool, number, over_limit);
+}
+
+void cca__free_complete_locked(struct cca *cca, struct cca__stream *stream, uint32_t number,
+                               bool *over_limit) {
+    complete_free_locked(cca, stream, number, over_limit);
 }
 
 // Returns the stream whose lock is still held; NULL: none. A stream that passed a limit meets the
@@ -398,9 +415,14 @@ static inline enum base_status poll_all_locked(struct cca__device *device, struc
 static enum base_status poll_locked(struct cca__stream *stream, struct cca__stream **locked) {
     struct cca__device *const device = stream->device;
     struct poll poll = {.unfinished = false};
-    const enum base_status status = atomic_load_explicit(&device->polls_own, memory_order_relaxed)
-                                        ? poll_own_locked(stream, &poll)
-                                        : poll_all_locked(device, &poll);
+    struct cca__relaxed relaxed;
+    enum base_status status = cca__relaxed_begin_beside(device, &relaxed);
+    *locked = NULL;
+    if (status != BASE_OK) return status;
+    status = atomic_load_explicit(&device->polls_own, memory_order_relaxed)
+                 ? poll_own_locked(stream, &poll)
+                 : poll_all_locked(device, &poll);
+    cca__relaxed_end(&relaxed);
     if (poll.unfinished) (void)cudaGetLastError();
     *locked = complete_frees(device->owner, &poll.finished);
     return status;
@@ -439,9 +461,13 @@ static bool front_is_before(const struct cca__event_queue *queue, uint32_t end) 
 enum base_status cca__event_wait_locked(struct cca__device *device, struct cca__event_queue *queue,
                                         size_t index) {
     const struct cca__queued_event entry = *cca__event_queue_at(queue, index);
+    struct cca__relaxed relaxed;
+    const enum base_status status = cca__relaxed_begin_beside(device, &relaxed);
+    if (status != BASE_OK) return status;
     cca__lock_release(&device->events_lock);
     const cudaError_t error = cudaEventSynchronize(entry.event);
     cca__lock_take(&device->events_lock);
+    cca__relaxed_end(&relaxed);
     if (error != cudaSuccess)
         return cca__cuda_failed(error, "cudaEventSynchronize on device %d", device->ordinal);
     // A poll of another thread may have seen it first.
@@ -470,6 +496,7 @@ static enum base_status synchronize_queue(struct cca__device *device,
 enum base_status cca__synchronize_pending(struct cca__device *device) {
     enum base_status status = BASE_OK;
     ++device->num_sync_all_streams;
+    if (cca__is_deferring(device)) status = cca__deferred_flush(device, NULL, true);
     for (size_t index = 0; index < device->stream_count && status == BASE_OK; ++index)
         status = synchronize_queue(device, &device->by_handle[index]->queue);
     return status;
@@ -493,6 +520,7 @@ enum base_status cca__synchronize_private(struct cca__device *device,
                                           const struct cca__private_pool *pool) {
     enum base_status status = BASE_OK;
     ++device->num_sync_all_streams;
+    if (cca__is_deferring(device)) status = cca__deferred_flush(device, NULL, true);
     cca__lock_take(&device->events_lock);
     for (size_t stream = 0; stream < device->stream_count && status == BASE_OK; ++stream) {
         struct cca__event_queue *const queue = &device->by_handle[stream]->queue;

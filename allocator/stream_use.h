@@ -14,7 +14,8 @@
 
 #include "allocator/core.h"
 
-// The streams that use a block, by the number of their small pool. In the arena use_records,
+// The streams that use a block, by the number of their small pool, plus 1 for a use in a capture:
+// each once of both kinds. In the arena use_records,
 // named by cca__block.uses.
 #define CCA__USES_PER_RECORD 26
 struct cca__use_record {
@@ -36,20 +37,21 @@ static inline struct cca__use_record *cca__use_record_at(const struct cca *cca, 
 }
 
 enum base_status cca__use_add_further_locked(struct cca *cca, struct cca__block *block,
-                                             const struct cca__stream *user) BASE_MUST_USE;
+                                             uint16_t use) BASE_MUST_USE;
 
-// Adds USER to the streams of a block of STREAM, whose lock is held.
+// Adds a use to a block of STREAM, whose lock is held: the small pool's number of the stream that
+// uses it, plus 1 for a use in a capture (deferral.h).
 BASE_MUST_USE static inline enum base_status cca__use_add_locked(struct cca *cca,
                                                                  struct cca__stream *stream,
                                                                  struct cca__block *block,
-                                                                 const struct cca__stream *user) {
+                                                                 uint16_t use) {
     const uint32_t number = stream->unused_uses;
-    if (block->uses != 0 || number == 0) return cca__use_add_further_locked(cca, block, user);
+    if (block->uses != 0 || number == 0) return cca__use_add_further_locked(cca, block, use);
     struct cca__use_record *const record = cca__use_record_at(cca, number);
     stream->unused_uses = record->next;
     record->next = 0;
     record->count = 1;
-    record->pools[0] = user->pools[CCA__POOL_SMALL].number;
+    record->pools[0] = use;
     block->uses = number;
     return BASE_OK;
 }
@@ -65,6 +67,16 @@ void cca__uses_trim_locked(struct cca *cca, struct cca__stream *stream);
 // caller.
 enum base_status cca__free_used_locked(struct cca__stream *stream, void *pointer,
                                        uint32_t number) BASE_MUST_USE;
+
+// Its steps, for frees that were put off (deferral.h). Records the events of a pending block's uses
+// and queues them; on failure none is. The events lock held.
+enum base_status cca__events_record_locked(struct cca__stream *stream,
+                                           uint32_t number) BASE_MUST_USE;
+// Tells of the free of a pending block. The events lock held: nobody completes it meanwhile.
+void cca__free_observe(struct cca__stream *stream, uint32_t number);
+// The pending block becomes free. *over_limit as in cca__pool_free_locked. The stream's lock held.
+void cca__free_complete_locked(struct cca *cca, struct cca__stream *stream, uint32_t number,
+                               bool *over_limit);
 
 // How many events behind an unfinished one x_skip_stuck asks about at a time.
 #define CCA__SKIPPED_MAX 16

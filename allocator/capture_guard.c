@@ -1,0 +1,103 @@
+// See capture_guard.h. Guards are few and short-lived: lists are walked.
+#include "allocator/capture_guard.h"
+
+#include "allocator/device.h"
+#include "allocator/expandable_blocks.h"
+
+#include <stdlib.h>
+
+enum base_status cca__guards_reserve_locked(struct cca__stream *stream, uint32_t *number) {
+    if (stream->guards == NULL) {
+        stream->guards = calloc(1, sizeof *stream->guards);
+        if (stream->guards == NULL)
+            return base_status_set(BASE_HOST_MEMORY, "out of host memory for memory of a capture");
+    }
+    struct cca__guards *const guards = stream->guards;
+    *number = guards->made;
+    if (guards->count < guards->capacity)
+        return BASE_OK;
+    const size_t capacity = guards->capacity == 0 ? 16 : 2 * guards->capacity;
+    struct cca__guard *const more = realloc(guards->guards, capacity * sizeof *more);
+    if (more == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "out of host memory for %zu blocks of a capture",
+                               capacity);
+    guards->guards = more;
+    guards->capacity = capacity;
+    return BASE_OK;
+}
+
+void cca__guards_add_locked(struct cca__stream *stream, const struct cca__guard *guard) {
+    struct cca__guards *const guards = stream->guards;
+    guards->guards[guards->count++] = *guard;
+    ++guards->made;
+    ++stream->device->captures.guard_count;
+    cca__stream_set_special_locked(stream);
+}
+
+static void remove_at(struct cca__stream *stream, size_t place) {
+    stream->guards->guards[place] = stream->guards->guards[--stream->guards->count];
+    --stream->device->captures.guard_count;
+    cca__stream_set_special_locked(stream);
+}
+
+void cca__guards_remove_locked(struct cca__stream *stream, uint32_t number) {
+    for (size_t place = 0; place < stream->guards->count; ++place) {
+        if (stream->guards->guards[place].number != number)
+            continue;
+        remove_at(stream, place);
+        return;
+    }
+}
+
+void cca__guards_end_capture_locked(struct cca__stream *stream, uint64_t capture) {
+    struct cca__guards *const guards = stream->guards;
+    for (size_t place = 0; guards != NULL && place < guards->count;) {
+        struct cca__guard *const guard = &guards->guards[place];
+        guard->captures &= ~capture;
+        if (guard->captures != 0) {
+            ++place;
+            continue;
+        }
+        cca__reuse_drop(&stream->device->captures.reuse, guard->ticket);
+        remove_at(stream, place);
+    }
+}
+
+void cca__guards_free(struct cca__stream *stream) {
+    if (stream->guards != NULL)
+        free(stream->guards->guards);
+    free(stream->guards);
+    stream->guards = NULL;
+}
+
+//------------------------------------------------------------------------------------------------
+
+// Whether the block's front, as it would be handed out, overlaps a guard.
+static bool is_guarded(const struct cca *cca, const struct cca__pool *pool,
+                       const struct cca__block *block, size_t rounded) {
+    const struct cca__guards *const guards = pool->stream->guards;
+    const bool splits = !pool->no_split &&
+                        cca__should_split(cca__pool_expands(cca, pool) | pool->is_small,
+                                          block->size, rounded, cca->config.sizes.max_split_size);
+    const uint64_t end = block->address + (splits ? rounded : block->size);
+    for (size_t place = 0; place < guards->count; ++place) {
+        const struct cca__guard *const guard = &guards->guards[place];
+        if (guard->address < end && block->address < guard->address + guard->size)
+            return true;
+    }
+    return false;
+}
+
+uint32_t cca__guards_pass_locked(struct cca *cca, struct cca__pool *pool, uint32_t number,
+                                 size_t rounded) {
+    if (pool->stream->guards->count == 0)
+        return number;
+    while (number != 0) {
+        const struct cca__block *const block = cca__block_at(cca, number);
+        const bool is_usable = !cca__block_is_expandable(block) || cca->config.expandable_segments;
+        if (is_usable && !is_guarded(cca, pool, block, rounded))
+            return number;
+        number = cca__free_index_next(&pool->index, cca->blocks, number);
+    }
+    return 0;
+}
