@@ -454,6 +454,43 @@ static void what_a_part_deferred_waits_for_the_whole(void) {
     setting_end(setting);
 }
 
+// PyTorch loses a block that is freed in an invalidated capture. Here its second free succeeds.
+static void a_free_that_an_assertion_breaks_off_can_be_made_again(void) {
+    struct setting *const setting = setting_capturing("x_torch_faults:True");
+    void *const block = take_used(setting);
+    void *memory;
+    BASE_CHECK_EQ(cudaMalloc(&memory, 1024), cudaErrorStreamCaptureUnsupported);
+    (void)cudaGetLastError();
+    BASE_CHECK_EQ(allocator_free(setting->allocator, block), BASE_INVALID_VALUE);
+    BASE_CHECK(testing_message_has("INTERNAL ASSERT"));
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaErrorStreamCaptureInvalidated);
+    BASE_CHECK_EQ(allocator_empty_cache(setting->allocator), BASE_OK);
+    BASE_CHECK_EQ(active(setting), 1);
+    testing_free(setting->allocator, block);
+    BASE_CHECK_EQ(allocator_free(setting->allocator, block), BASE_INVALID_POINTER);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
+// An event goes into a capture that nobody marked (h35): one request hears of it, nothing is lost.
+static void an_event_in_an_unknown_capture_is_recorded_again(void) {
+    struct setting *const setting = setting_make("");
+    void *pointer = NULL;
+    void *const block = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK_EQ(cudaStreamBeginCapture(setting->side, cudaStreamCaptureModeRelaxed), cudaSuccess);
+    testing_launch(setting->side);
+    BASE_CHECK_EQ(allocator_record_stream(setting->allocator, block, setting->side), BASE_OK);
+    testing_free(setting->allocator, block);
+    BASE_CHECK_EQ(cudaStreamEndCapture(setting->side, &setting->capture.graph), cudaSuccess);
+    BASE_CHECK_EQ(allocator_malloc(setting->allocator, 0, BLOCK, setting->main, &pointer),
+                  BASE_CUDA);
+    BASE_CHECK(testing_message_has("cudaErrorCapturedEvent"));
+    BASE_CHECK(testing_malloc(setting->allocator, BLOCK, setting->main) == block);
+    testing_free(setting->allocator, block);
+    BASE_CHECK_EQ(cudaGraphDestroy(setting->capture.graph), cudaSuccess);
+    setting_end(setting);
+}
+
 int main(void) {
     marks_are_balanced();
     a_capture_ends_after_its_parts();
@@ -489,5 +526,7 @@ int main(void) {
     empty_cache_in_a_capture_keeps_what_is_cached();
     the_current_stream_decides_where_it_is_told();
     what_a_part_deferred_waits_for_the_whole();
+    a_free_that_an_assertion_breaks_off_can_be_made_again();
+    an_event_in_an_unknown_capture_is_recorded_again();
     return 0;
 }

@@ -2,6 +2,7 @@
 #include "allocator/checkpoint.h"
 
 #include "allocator/checkpoint_state.h"
+#include "allocator/deferral.h"
 #include "allocator/device.h"
 #include "allocator/pool.h"
 
@@ -133,8 +134,11 @@ enum base_status cca_checkpoint_get(struct allocator *allocator, int ordinal,
     saved->device = ordinal;
     saved->id = id;
     cca__lock_take(&device->growth_lock);
+    if (cca__is_deferring(device))
+        status = cca__deferred_flush(device, NULL, true);
     cca__streams_lock_all(device);
-    status = save_locked(device, saved);
+    if (status == BASE_OK)
+        status = save_locked(device, saved);
     cca__streams_unlock_all(device);
     cca__lock_release(&device->growth_lock);
     if (status == BASE_OK)

@@ -4,6 +4,7 @@
 // memory for everything that the rest may need. From then on nothing fails. The growth lock is held
 // throughout, so that nothing is mapped or released meanwhile.
 #include "allocator/checkpoint_state.h"
+#include "allocator/deferral.h"
 #include "allocator/device.h"
 #include "allocator/pool.h"
 #include "allocator/stream_use.h"
@@ -91,6 +92,7 @@ static enum base_status wait_once(struct restore *restore, bool *done) {
     if (*done) return BASE_OK; // with all locks
     cca__streams_unlock_all(device);
     cca__lock_release(&device->events_lock);
+    if (status == BASE_OK && is_pending) status = cca__deferred_settle(device, restore->pool);
     if (status != BASE_OK) return status;
     if (is_pending && waits) return cca__synchronize_private(device, restore->pool);
     if (is_pending) {

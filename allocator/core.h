@@ -137,8 +137,11 @@ _Static_assert(offsetof(struct cca__pool, index.bins) == 128, "two lines of a po
 struct cca__captures {
     struct cca__capture_marks marks;
     bool scope_is_open;                          // of a private pool
-    uint32_t first_deferred, last_deferred;      // blocks, linked by link[2] and link[1]
+    uint32_t first_deferred, last_deferred; // blocks, linked by link[2] and link[1]
+    // Up to here a flush of all left everything, and no capture ended since
+    uint32_t last_kept;
     size_t deferred_count, guard_count;
+    _Atomic size_t stuck_count; // frees that x_torch_faults broke off (torch_captures.h)
     struct cca__capture_reuse reuse;
     struct cca__capture_markers markers;
     struct cca__captured_stream *walks;
@@ -284,6 +287,11 @@ static inline bool cca__is_beside_captures(const struct cca__device *device) {
 static inline bool cca__is_deferring(const struct cca__device *device) {
     return (atomic_load_explicit(&device->pending_events, memory_order_relaxed) & CCA__DEFERRED) !=
            0;
+}
+// Whether a call may be made in a capture.
+static inline bool cca__may_be_in_capture(const struct cca__device *device) {
+    return (atomic_load_explicit(&device->pending_events, memory_order_relaxed) &
+            (CCA__MARKED | CCA__SCOPED)) != 0;
 }
 static inline bool cca__is_marked(const struct cca__device *device) {
     return (atomic_load_explicit(&device->pending_events, memory_order_relaxed) & CCA__MARKED) != 0;

@@ -6,7 +6,9 @@
 #include "allocator/device.h"
 #include "allocator/pool.h"
 #include "allocator/stream_use.h"
+#include "allocator/torch_captures.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 //------------------------------------------------------------------------------------------------
@@ -26,6 +28,8 @@ static void append(struct cca *cca, struct cca__captures *captures, uint32_t num
 
 static void unlink_block(struct cca *cca, struct cca__captures *captures, uint32_t number) {
     const struct cca__block *const block = cca__block_at(cca, number);
+    if (captures->last_kept == number)
+        captures->last_kept = block->link[1];
     if (block->link[1] != 0)
         cca__block_at(cca, block->link[1])->link[2] = block->link[2];
     else
@@ -235,6 +239,13 @@ enum base_status cca__defer_locked(struct cca__stream *stream, uint32_t number, 
     enum base_status status = is_in_capture(stream, block, &caller);
     if (status != BASE_OK || caller == CCA__OUTSIDE)
         return status;
+    if (cca->config.own.torch_faults) {
+        status = cca__torch_free_in_capture(stream, number, caller == CCA__INVALIDATED,
+                                            cca__reuse_form(cca) == CCA__FORM_TERMINALS);
+        *is_deferred = status == BASE_INVALID_VALUE; // or lost
+        if (status != BASE_OK)
+            return status;
+    }
     cca__lock_take(&device->captures_lock);
     status = watch_locked(device, number);
     if (status == BASE_OK) {
@@ -311,8 +322,23 @@ static void drop_captured_uses(struct cca *cca, const struct cca__block *block) 
     }
 }
 
+// Leaves a block's own stream, and of the others those that are captured: a stream leaves a capture
+// only with its end, so the rest has no work in one that is under way.
+static enum base_status keep_captured(struct block_streams *streams) {
+    enum base_status status = BASE_OK;
+    size_t kept = 1;
+    for (size_t index = 1; index < streams->count && status == BASE_OK; ++index) {
+        enum cca__caller caller = CCA__OUTSIDE;
+        status = cca__stream_caller(streams->handles[index], &caller);
+        if (caller != CCA__OUTSIDE)
+            streams->handles[kept++] = streams->handles[index];
+    }
+    streams->count = kept;
+    return status;
+}
+
 // Puts a guard behind for a block that is about to be free. What came before on its streams is the
-// latest that can still use it.
+// latest that can still use it. Work in a part of the graph is on none of them: nothing proves it.
 static enum base_status guard_locked(struct cca__device *device, uint32_t number) {
     struct cca *const cca = device->owner;
     const struct cca__block *const block = cca__block_at(cca, number);
@@ -327,8 +353,10 @@ static enum base_status guard_locked(struct cca__device *device, uint32_t number
         status = streams_init(cca, block, CAPTURED_USES, &streams);
     if (status != BASE_OK)
         return status;
-    status = cca__reuse_defer(cca__reuse_of(device), streams.handles, streams.count,
-                              cca__guard_token(stream, guard.number), &guard.ticket);
+    status = keep_captured(&streams);
+    if (status == BASE_OK && (block->link[0] & CCA__DEFERRED_IN_PART) == 0)
+        status = cca__reuse_defer(cca__reuse_of(device), streams.handles, streams.count,
+                                  cca__guard_token(stream, guard.number), &guard.ticket);
     streams_deinit(&streams);
     if (status != BASE_OK)
         return status;
@@ -386,17 +414,43 @@ enum base_status cca__deferred_flush(struct cca__device *device,
     enum base_status status = BASE_OK;
     cca__lock_take(&device->events_lock);
     cca__lock_take(&device->captures_lock);
-    for (uint32_t number = device->captures.first_deferred, next; number != 0 && status == BASE_OK;
-         number = next) {
+    struct cca__captures *const captures = &device->captures;
+    uint32_t number = captures->first_deferred;
+    if (is_all && captures->last_kept != 0)
+        number = cca__block_at(cca, captures->last_kept)->link[2];
+    for (uint32_t next; number != 0 && status == BASE_OK; number = next) {
         const struct cca__block *const block = cca__block_at(cca, number);
         next = block->link[2];
         if (is_all || stream_of(cca, block)->private_pool == pool)
             status = flush_one(device, number);
     }
+    // What is left has to wait for an end of a capture.
+    if (is_all && status == BASE_OK)
+        captures->last_kept = captures->last_deferred;
     cca__captures_tell_locked(device);
     cca__lock_release(&device->captures_lock);
     cca__lock_release(&device->events_lock);
     return status;
+}
+
+enum base_status cca__deferred_settle(struct cca__device *device,
+                                      const struct cca__private_pool *pool) {
+    struct cca *const cca = device->owner;
+    enum base_status status = BASE_OK;
+    if (cca__is_deferring(device))
+        status = cca__deferred_flush(device, NULL, true);
+    cca__lock_take(&device->captures_lock);
+    bool is_left = atomic_load_explicit(&device->captures.stuck_count, memory_order_relaxed) > 0;
+    for (uint32_t number = device->captures.first_deferred; number != 0 && !is_left;
+         number = cca__block_at(cca, number)->link[2])
+        is_left = stream_of(cca, cca__block_at(cca, number))->private_pool == pool;
+    cca__lock_release(&device->captures_lock);
+    if (status != BASE_OK || !is_left)
+        return status;
+    return base_status_set(BASE_INVALID_VALUE,
+                           "a block of private pool %" PRIu64 ".%" PRIu64
+                           " was freed in a capture that is still under way",
+                           pool->id.capture, pool->id.user);
 }
 
 void cca__captures_update_locked(struct cca__device *device) {

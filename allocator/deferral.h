@@ -26,7 +26,7 @@
 enum base_status cca__captures_enter(struct cca__stream *home, bool *inside) BASE_MUST_USE;
 
 // Of a free of a pending block of STREAM: defers it if the call is made in a capture. Tells and
-// counts it then. events_lock held.
+// counts it then; with x_torch_faults also where it fails (torch_captures.h). events_lock held.
 enum base_status cca__defer_locked(struct cca__stream *stream, uint32_t number,
                                    bool *is_deferred) BASE_MUST_USE;
 
@@ -35,6 +35,11 @@ enum base_status cca__defer_locked(struct cca__stream *stream, uint32_t number,
 enum base_status cca__deferred_flush(struct cca__device *device,
                                      const struct cca__private_pool *pool,
                                      bool is_all) BASE_MUST_USE;
+
+// Flushes everything for a call that wants nothing of the pool deferred: BASE_INVALID_VALUE if a
+// capture under way still needs something.
+enum base_status cca__deferred_settle(struct cca__device *device,
+                                      const struct cca__private_pool *pool) BASE_MUST_USE;
 
 // After the scope of a pool ended, or in its place: BASE_INVALID_VALUE if x_torch_faults and
 // streams whose requests it routed are still captured. No lock held.

@@ -180,6 +180,7 @@ void cca__captures_forget_locked(struct cca__device *device, const struct cca_ca
         for (uint32_t number = captures->first_deferred; number != 0;
              number = cca__block_at(cca, number)->link[2])
             cca__block_at(cca, number)->link[0] |= CCA__DEFERRED_IN_PART;
+    captures->last_kept = 0;
     cca__reuse_end(&captures->reuse, capture->id);
     walks_remove(captures, capture->id, (struct allocator_pool_id){0});
     for (size_t index = 0; index < device->stream_count; ++index) {

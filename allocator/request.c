@@ -11,6 +11,7 @@
 #include "allocator/private_malloc.h"
 #include "allocator/release.h"
 #include "allocator/stream_use.h"
+#include "allocator/torch_captures.h"
 
 // The functions that a hit calls only to end with them are kept out of line, so that it needs no
 // stack of its own.
@@ -268,12 +269,15 @@ static APART enum base_status free_locked(struct cca *cca, uint32_t number, uint
     struct cca__block *const block = cca__block_at(cca, number);
     if (__builtin_expect(!stream->special && cca__block_is_plain(block, pool_number, pointer), 1))
         return end_call(stream, cca__hit_free(cca, pool, number, true));
+    bool over_limit = false;
     if (number == 0 || !cca__block_is_handed_out(block, pool, pointer)) {
+        const bool is_stuck = number != 0 && cca__torch_is_stuck(cca, block, pool, pointer);
+        if (is_stuck) cca__torch_free_stuck_locked(stream, number, &over_limit);
         cca__lock_release(&stream->lock);
-        return cca__pointer_invalid(cca, pointer);
+        if (over_limit) cca__stats_meet(stream);
+        return is_stuck ? BASE_OK : cca__pointer_invalid(cca, pointer);
     }
     if (block->uses != 0) return cca__free_used_locked(stream, pointer, number);
-    bool over_limit = false;
     if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(stream->device, -1);
     if (cca->watched) cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
     cca__pool_free_locked(cca, pool, number, &over_limit);
@@ -384,7 +388,7 @@ enum base_status cca__record_stream(struct allocator *allocator, void *pointer,
     struct cca__stream *const stream = cca__stream_at(cca, pool_number / 2);
     struct cca__stream *user;
     if (!cca__stream_known(stream->device, handle, &user) || user == stream->home ||
-        __builtin_expect(cca__is_beside_captures(stream->device), 0))
+        __builtin_expect(cca__may_be_in_capture(stream->device), 0))
         return record_searching(cca, pointer, handle);
     cca__lock_take(&stream->lock);
     if (!cca__block_is_handed_out(block, &stream->pools[pool_number % 2], pointer)) {

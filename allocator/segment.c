@@ -249,6 +249,16 @@ static void forget(struct cca__pool *pool, uint32_t first, uint32_t end) {
     cca__arena_give_back_all(&cca->segment_records, segments, count);
 }
 
+// PyTorch tells of a segment before it asks the driver. Beside captures, which refuse the call, ours
+// does too.
+static void tell_refusal(const struct cca__pool *pool, const struct cca__block *block) {
+    struct cca *const cca = pool->device->owner;
+    if (!cca->watched || !cca__is_marked(pool->device)) return;
+    cca__lock_take(&pool->stream->lock);
+    (void)cca__observe_segment(cca, ALLOCATOR_SEGMENT_FREE, pool, block->address, block->size);
+    cca__lock_release(&pool->stream->lock);
+}
+
 enum base_status cca__segments_release(struct cca__pool *pool, uint32_t first, uint32_t *next,
                                        size_t *released_bytes) {
     const struct cca *const cca = pool->device->owner;
@@ -258,7 +268,10 @@ enum base_status cca__segments_release(struct cca__pool *pool, uint32_t first, u
     for (uint32_t count = 0; count < most && *next != 0; ++count) {
         const struct cca__block *const block = cca__block_at(cca, *next);
         status = give_back(pool, block);
-        if (status != BASE_OK) break;
+        if (status != BASE_OK) {
+            tell_refusal(pool, block);
+            break;
+        }
         if (released_bytes != NULL) *released_bytes += block->size;
         *next = block->link[0];
     }

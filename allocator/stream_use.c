@@ -7,7 +7,9 @@
 #include "allocator/pointer.h"
 #include "allocator/pool.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static enum base_status take_record_locked(struct cca *cca, struct cca__stream *stream,
                                            uint32_t *number) {
@@ -233,7 +235,7 @@ enum base_status cca__free_used_locked(struct cca__stream *stream, void *pointer
     cca__lock_release(&stream->lock);
     bool is_deferred = false;
     enum base_status status = BASE_OK;
-    if (__builtin_expect(cca__is_beside_captures(device), 0))
+    if (__builtin_expect(cca__may_be_in_capture(device), 0))
         status = cca__defer_locked(stream, number, &is_deferred);
     if (status == BASE_OK && !is_deferred) {
         status = cca__events_record_locked(stream, number);
@@ -328,6 +330,22 @@ static inline enum base_status query(const struct cca__device *device, cudaEvent
                : cca__cuda_failed(error, "cudaEventQuery on device %d", device->ordinal);
 }
 
+// After an event of the queue could not be asked. One that was recorded into a capture, which the
+// allocator was not told of, never completes: once its stream is captured no more it is recorded
+// anew. The caller hears of the error all the same.
+static APART void record_again_locked(struct cca__event_queue *queue, size_t index) {
+    struct cca__stream *const user =
+        (struct cca__stream *)(void *)((char *)queue - offsetof(struct cca__stream, queue));
+    char sentence[BASE_STATUS_MESSAGE_SIZE];
+    enum cca__caller caller;
+    if (strstr(base_status_message(), "cudaErrorCapturedEvent") == NULL) return;
+    snprintf(sentence, sizeof sentence, "%s", base_status_message());
+    if (cca__stream_caller(user->handle, &caller) == BASE_OK && caller == CCA__OUTSIDE)
+        (void)cudaEventRecord(cca__event_queue_at(queue, index)->event, user->handle);
+    (void)cudaGetLastError();
+    (void)base_status_set(BASE_CUDA, "%s", sentence);
+}
+
 enum base_status cca__event_query(const struct cca__device *device, cudaEvent_t event,
                                   bool *is_complete) {
     const enum base_status status = query(device, event, is_complete);
@@ -367,7 +385,10 @@ static enum base_status poll_queue_locked(struct cca__device *device,
         bool is_complete;
         const enum base_status status =
             query(device, cca__event_queue_at(queue, 0)->event, &is_complete);
-        if (status != BASE_OK) return status;
+        if (__builtin_expect(status != BASE_OK, 0)) {
+            record_again_locked(queue, 0);
+            return status;
+        }
         if (!is_complete) {
             poll->unfinished = true;
             return device->owner->config.own.skip_stuck
@@ -462,23 +483,27 @@ enum base_status cca__event_wait_locked(struct cca__device *device, struct cca__
                                         size_t index) {
     const struct cca__queued_event entry = *cca__event_queue_at(queue, index);
     struct cca__relaxed relaxed;
-    const enum base_status status = cca__relaxed_begin_beside(device, &relaxed);
+    enum base_status status = cca__relaxed_begin_beside(device, &relaxed);
     if (status != BASE_OK) return status;
     cca__lock_release(&device->events_lock);
     const cudaError_t error = cudaEventSynchronize(entry.event);
     cca__lock_take(&device->events_lock);
     cca__relaxed_end(&relaxed);
     if (error != cudaSuccess)
-        return cca__cuda_failed(error, "cudaEventSynchronize on device %d", device->ordinal);
+        status = cca__cuda_failed(error, "cudaEventSynchronize on device %d", device->ordinal);
     // A poll of another thread may have seen it first.
     for (index = 0; index < queue->count; ++index) {
         if (cca__event_queue_at(queue, index)->sequence != entry.sequence) continue;
+        if (status != BASE_OK) {
+            record_again_locked(queue, index);
+            break;
+        }
         struct finished finished = {0};
         finish_event_locked(device, cca__event_queue_remove(queue, index), &finished);
         complete_all_frees(device->owner, &finished);
         break;
     }
-    return BASE_OK;
+    return status;
 }
 
 // Waits for the events of one stream that are queued now.
