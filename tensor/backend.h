@@ -1,0 +1,67 @@
+// Element work: what a device has to be able to do. One table for the CPU (cpu.c: plain loops), one
+// for CUDA devices (launch.c: kernels and cuBLAS on a stream). Everything above works in terms of
+// these, so that CPU and CUDA tensors share all of it.
+#ifndef TIDEMARK_TENSOR_BACKEND_H
+#define TIDEMARK_TENSOR_BACKEND_H
+
+#include "tensor/tensor.h"
+
+enum tensor_pointwise {
+    TENSOR_COPY, // out = a
+    TENSOR_FILL, // out = scalar
+    TENSOR_ADD,  // out = a + alpha * b
+    TENSOR_SUB,
+    TENSOR_MUL,
+    TENSOR_DIV,
+    TENSOR_EQ, // out is bool
+    TENSOR_NEG,
+    TENSOR_RELU,
+    TENSOR_SQRT,
+    TENSOR_RELU_GRADIENT, // out = b > 0 ? a : 0
+    TENSOR_ACCUMULATE,    // out += a, in logical order: out may overlap itself
+};
+
+// An array of the loop's shape. Strides in elements; 0 where it does not move.
+struct tensor_operand {
+    void *data; // of the first element
+    enum tensor_type type;
+    int64_t strides[TENSOR_RANK_MAX];
+};
+
+// out = operation(a, b) for every element of the shape, rounded to `compute` after each step and
+// then to the type of the output. Number of inputs by operation; one that is a number has no data
+// and is `scalar`.
+struct tensor_loop {
+    enum tensor_pointwise operation;
+    int rank;
+    int64_t sizes[TENSOR_RANK_MAX];
+    struct tensor_operand out, a, b;
+    enum tensor_type compute;
+    struct tensor_scalar scalar, alpha;
+};
+
+// out[batch][m][n] = sum over k of a[batch][m][k] * b[batch][k][n]; all of one floating or integer
+// type, strides in elements.
+struct tensor_product {
+    enum tensor_type type;
+    int64_t batch, m, n, k;
+    void *out;
+    const void *a, *b;
+    int64_t out_strides[3], a_strides[3], b_strides[3];
+};
+
+struct tensor_backend {
+    enum base_status (*pointwise)(const struct tensor_loop *loop, cudaStream_t stream);
+    // out = sum of a over the dimensions in which out has stride 0; those that stay have others, or
+    // size 1. Added up wider than stored.
+    enum base_status (*sum)(const struct tensor_loop *loop, const bool *is_reduced,
+                            cudaStream_t stream);
+    enum base_status (*product)(const struct tensor_product *product, cudaStream_t stream);
+};
+
+extern const struct tensor_backend tensor__cpu;
+// Of the storage's device. BASE_UNSUPPORTED where there are no kernels for it.
+enum base_status tensor__backend(const struct tensor_place *place,
+                                 const struct tensor_backend **backend) BASE_MUST_USE;
+
+#endif

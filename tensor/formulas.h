@@ -1,0 +1,60 @@
+// Gradients of the operators: a formula each (gradients_*.c), and the nodes that are no operator's.
+#ifndef TIDEMARK_TENSOR_FORMULAS_H
+#define TIDEMARK_TENSOR_FORMULAS_H
+
+#include "tensor/tape.h"
+#include "tensor/view_call.h"
+
+// The end of a path: adds what comes to the gradient of a leaf. Owns LEAF.
+enum base_status tape__accumulator_create(struct tensor_impl *leaf,
+                                          struct tape_node **node) BASE_MUST_USE;
+
+// GRADIENT added up to a shape that broadcasts to its own; itself if that is its shape.
+enum base_status tape__sum_to(struct tensor gradient, const int64_t *sizes, int rank,
+                              struct tensor *result) BASE_MUST_USE;
+
+// VIEW as as_strided of its base.
+enum base_status tape__as_strided_of_base(struct tensor_impl *view,
+                                          struct tape_node **node) BASE_MUST_USE;
+// What the base of VIEW gets when OPERATOR, an in-place write to the view, runs: the gradient of
+// the base with the operator's gradient put in the place of the view's part.
+enum base_status tape__copy_slices_create(struct tensor_impl *view, struct tape_node *operator_node,
+                                          struct tape_node **node) BASE_MUST_USE;
+
+// Payload of a node of a view operation: for each output how it came of the input.
+struct tape_view_payload {
+    struct tensor_geometry input;
+    size_t item_size;
+    int count;
+    struct tensor_view_call calls[]; // COUNT
+};
+extern const struct tape_formula tape_view, tape_unsafe_view, tape_transpose, tape_t, tape_permute,
+    tape_select, tape_slice, tape_unsqueeze, tape_squeeze, tape_squeeze_dim, tape_squeeze_dims,
+    tape_expand, tape_as_strided, tape_unfold, tape_diagonal, tape_alias, tape_split,
+    tape_split_with_sizes, tape_unbind, tape_unsafe_split, tape_transpose_in_place, tape_t_in_place,
+    tape_squeeze_in_place, tape_squeeze_dim_in_place, tape_unsqueeze_in_place,
+    tape_as_strided_in_place;
+
+// Element by element. Saved: 0 self, 1 other or result; payload: struct tape_binary_payload.
+struct tape_binary_payload {
+    struct tensor_scalar other, alpha; // other: where it is no tensor
+    bool is_number;
+};
+extern const struct tape_formula tape_not_implemented, tape_add, tape_sub, tape_mul, tape_div,
+    tape_neg, tape_relu, tape_sqrt, tape_clone, tape_to_copy, tape_copy, tape_fill,
+    tape_fill_tensor, tape_zero;
+
+// Payload of sums: the shape of the input and which dimensions went.
+struct tape_sum_payload {
+    int rank;
+    int64_t sizes[TENSOR_RANK_MAX];
+    bool is_reduced[TENSOR_RANK_MAX], is_kept;
+};
+extern const struct tape_formula tape_sum, tape_sum_dims, tape_mm, tape_cat, tape_stack, tape_index,
+    tape_index_put;
+struct tape_join_payload {
+    int dim;
+    int64_t lengths[]; // of each input along DIM
+};
+
+#endif

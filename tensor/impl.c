@@ -1,0 +1,234 @@
+// See impl.h, and tensor.h for what programs call.
+#include "tensor/impl.h"
+
+#include "tensor/autograd.h"
+#include "tensor/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+//------------------------------------------------------------------------------------------------
+// Version counters
+
+struct tensor_version *tensor__version_create(void) {
+    struct tensor_version *version = malloc(sizeof *version);
+    if (version == NULL) {
+        base_status_set(BASE_HOST_MEMORY, "no host memory for a version counter");
+        return NULL;
+    }
+    *version = (struct tensor_version){.reference_count = 1};
+    return version;
+}
+
+struct tensor_version *tensor__version_retain(struct tensor_version *version) {
+    if (version != NULL)
+        __atomic_fetch_add(&version->reference_count, 1, __ATOMIC_RELAXED);
+    return version;
+}
+
+void tensor__version_drop(struct tensor_version *version) {
+    if (version != NULL && __atomic_fetch_sub(&version->reference_count, 1, __ATOMIC_ACQ_REL) == 1)
+        free(version);
+}
+
+void tensor__impl_bump(struct tensor_impl *impl) {
+    if (impl->version != NULL)
+        __atomic_fetch_add(&impl->version->value, 1, __ATOMIC_RELAXED);
+}
+
+enum base_status tensor__impl_check_writable(const struct tensor_impl *impl) {
+    if (impl->version != NULL || tensor_inference_mode())
+        return BASE_OK;
+    return tensor__error(
+        "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a "
+        "clone to get a normal tensor before doing inplace update.See "
+        "https://github.com/pytorch/rfcs/pull/17 for more details.");
+}
+
+//------------------------------------------------------------------------------------------------
+// Life
+
+enum base_status tensor__impl_create(struct tensor_storage *storage, enum tensor_type type,
+                                     const struct tensor_geometry *geometry,
+                                     struct tensor_version *version, struct tensor_impl **result) {
+    struct tensor_impl *impl = malloc(sizeof *impl);
+    if (impl == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "no host memory for a tensor");
+    impl->count = tensor_count_one();
+    impl->storage = tensor__storage_retain(storage);
+    impl->version = tensor__version_retain(version);
+    impl->autograd = NULL;
+    impl->type = type;
+    tensor__impl_set_geometry(impl, geometry);
+    *result = impl;
+    return BASE_OK;
+}
+
+enum base_status tensor__impl_alloc(const struct tensor_place *place, enum tensor_type type,
+                                    const struct tensor_geometry *geometry,
+                                    struct tensor_impl **impl) {
+    int64_t bytes;
+    if (!tensor_geometry_bytes(geometry, tensor_type_size(type), &bytes)) {
+        char sizes[TENSOR_SIZES_TEXT_SIZE], strides[TENSOR_SIZES_TEXT_SIZE];
+        return tensor__error("Storage size calculation overflowed with sizes=%s and strides=%s",
+                             tensor_sizes_text(geometry->sizes, geometry->rank, sizes),
+                             tensor_sizes_text(geometry->strides, geometry->rank, strides));
+    }
+    struct tensor_storage *storage;
+    enum base_status status = tensor__storage_create(place, (size_t)bytes, &storage);
+    if (status != BASE_OK)
+        return status;
+    struct tensor_version *version = NULL;
+    if (!tensor_inference_mode() && (version = tensor__version_create()) == NULL)
+        status = BASE_HOST_MEMORY;
+    else
+        status = tensor__impl_create(storage, type, geometry, version, impl);
+    tensor__version_drop(version);
+    tensor__storage_drop(storage);
+    return status;
+}
+
+struct tensor_impl *tensor__impl_retain(struct tensor_impl *impl) {
+    if (impl != NULL)
+        tensor_count_up(&impl->count);
+    return impl;
+}
+
+// Safe to call twice: with weak handles left it runs early, and the object goes later.
+static void impl_release(struct tensor_impl *impl) {
+    struct tensor_storage *storage = impl->storage;
+    struct tensor_version *version = impl->version;
+    struct tensor_autograd *autograd = impl->autograd;
+    impl->storage = NULL;
+    impl->version = NULL;
+    impl->autograd = NULL;
+    tensor__autograd_free(autograd);
+    tensor__version_drop(version);
+    tensor__storage_drop(storage);
+}
+
+void tensor__impl_drop(struct tensor_impl *impl) {
+    if (impl == NULL)
+        return;
+    enum tensor_count_drop drop = tensor_count_drop(&impl->count);
+    if (drop == TENSOR_COUNT_KEEP)
+        return;
+    impl_release(impl);
+    if (drop == TENSOR_COUNT_RELEASE)
+        drop = tensor_count_drop_weak(&impl->count);
+    if (drop == TENSOR_COUNT_DESTROY)
+        free(impl);
+}
+
+void tensor__impl_set_geometry(struct tensor_impl *impl, const struct tensor_geometry *geometry) {
+    tensor_geometry_copy(&impl->geometry, geometry);
+    impl->flags = tensor_geometry_flags(geometry);
+}
+
+void tensor__impl_set_storage(struct tensor_impl *impl, struct tensor_storage *storage) {
+    struct tensor_storage *old = impl->storage;
+    impl->storage = tensor__storage_retain(storage);
+    tensor__storage_drop(old);
+}
+
+//------------------------------------------------------------------------------------------------
+// Handles
+
+struct tensor tensor_retain(struct tensor self) {
+    return (struct tensor){tensor__impl_retain(self.impl)};
+}
+
+void tensor_release(struct tensor *self) {
+    tensor__impl_drop(self->impl);
+    self->impl = NULL;
+}
+
+uint32_t tensor_count_strong_handles(struct tensor self) {
+    return tensor_count_strong(&self.impl->count);
+}
+
+struct tensor_weak tensor_weak(struct tensor self) {
+    tensor_count_up_weak(&self.impl->count);
+    return (struct tensor_weak){self.impl};
+}
+
+bool tensor_weak_expired(struct tensor_weak weak) {
+    return tensor_count_strong(&weak.impl->count) == 0;
+}
+
+bool tensor_weak_lock(struct tensor_weak weak, struct tensor *self) {
+    if (!tensor_count_lock(&weak.impl->count))
+        return false;
+    self->impl = weak.impl;
+    return true;
+}
+
+void tensor_weak_release(struct tensor_weak *weak) {
+    if (weak->impl != NULL && tensor_count_drop_weak(&weak->impl->count) == TENSOR_COUNT_DESTROY)
+        free(weak->impl);
+    weak->impl = NULL;
+}
+
+//------------------------------------------------------------------------------------------------
+// Questions
+
+int tensor_rank(struct tensor self) { return self.impl->geometry.rank; }
+int64_t tensor_numel(struct tensor self) { return self.impl->geometry.numel; }
+int64_t tensor_size(struct tensor self, int dim) { return self.impl->geometry.sizes[dim]; }
+int64_t tensor_stride(struct tensor self, int dim) { return self.impl->geometry.strides[dim]; }
+int64_t tensor_offset(struct tensor self) { return self.impl->geometry.offset; }
+const struct tensor_geometry *tensor_geometry(struct tensor self) { return &self.impl->geometry; }
+enum tensor_type tensor_type(struct tensor self) { return self.impl->type; }
+struct tensor_place tensor_place(struct tensor self) {
+    return self.impl->storage->place;
+}
+unsigned tensor_flags(struct tensor self) { return self.impl->flags; }
+
+bool tensor_is_contiguous(struct tensor self, enum tensor_format format) {
+    const unsigned flag = format == TENSOR_CHANNELS_LAST      ? TENSOR_IS_CHANNELS_LAST
+                          : format == TENSOR_CHANNELS_LAST_3D ? TENSOR_IS_CHANNELS_LAST_3D
+                                                              : TENSOR_IS_CONTIGUOUS;
+    return (self.impl->flags & flag) != 0;
+}
+
+void *tensor_data(struct tensor self) {
+    if (self.impl->geometry.numel == 0)
+        return NULL;
+    return tensor__element(self.impl, self.impl->geometry.offset);
+}
+
+bool tensor_is_inference(struct tensor self) { return self.impl->version == NULL; }
+
+enum base_status tensor_version(struct tensor self, uint32_t *version) {
+    if (self.impl->version == NULL)
+        return tensor__error("Inference tensors do not track version counter.");
+    *version = tensor__version_get(self.impl->version);
+    return BASE_OK;
+}
+
+void tensor_bump_version(struct tensor self) { tensor__impl_bump(self.impl); }
+
+bool tensor_is_set_to(struct tensor self, struct tensor other) {
+    const struct tensor_geometry *a = &self.impl->geometry, *b = &other.impl->geometry;
+    return self.impl->storage == other.impl->storage && a->offset == b->offset &&
+           tensor_geometry_same_shape(a, b) &&
+           memcmp(a->strides, b->strides, (size_t)a->rank * sizeof a->strides[0]) == 0;
+}
+
+bool tensor_is_in_bounds(struct tensor self) {
+    int64_t bytes;
+    return tensor_geometry_bytes(&self.impl->geometry, tensor__item_size(self.impl), &bytes) &&
+           (uint64_t)bytes <= self.impl->storage->bytes;
+}
+
+struct tensor_storage *tensor_storage(struct tensor self) {
+    return tensor__storage_retain(self.impl->storage);
+}
+
+enum base_status tensor_record_stream(struct tensor self, cudaStream_t stream) {
+    const struct tensor_storage *storage = self.impl->storage;
+    if (storage->place.kind != TENSOR_CUDA || storage->place.allocator == NULL ||
+        storage->data == NULL)
+        return BASE_OK;
+    return allocator_record_stream(storage->place.allocator, storage->data, stream);
+}
