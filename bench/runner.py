@@ -149,13 +149,22 @@ class Runner:
         self.name = name
         self.child = None
         self.caught = None
+        self.told = False  # the child was
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
 
     def _on_signal(self, number, _frame):
         self.caught = number
         if self.child is not None and self.child.poll() is None:
+            self.told = True
             self.child.send_signal(number)
+
+    def _tell_child(self):
+        """What came between the check and the start, once."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+        if self.caught is not None and not self.told:
+            self.child.send_signal(self.caught)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def check_interrupt(self):
         if self.caught is not None:
@@ -168,6 +177,7 @@ class Runner:
         interrupted: a Python program then says no more than where it was.
         """
         self.check_interrupt()
+        self.told = False
         sys.stdout.flush()
         # A process group of its own: the terminal's Ctrl-C reaches this process only, and the
         # program gets it once.
@@ -182,8 +192,7 @@ class Runner:
             )
         except OSError as error:
             raise Stop(3, f"{arguments[0]}: cannot be started: {error.strerror}") from None
-        if self.caught is not None:  # came between the check and the start
-            self.child.send_signal(self.caught)
+        self._tell_child()
         output, errors = self.child.communicate()
         status, tool = self.child.returncode, os.path.basename(arguments[0])
         self.child = None
