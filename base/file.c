@@ -1,8 +1,9 @@
-// Complete or absent: everything is written to a temporary beside the final name and renamed over
-// it at the end.
+// Complete or absent: everything is written to a file without a name in the same folder, which gets
+// the final one at the end. Where the file system has no such files it is a temporary beside the
+// final name, renamed over it.
 //
-// Temporaries that are still open are kept in a list, removed at exit by the process that made them
-// (a forked child leaves them alone). Lock order: registry.lock is taken alone.
+// Files that are still open are kept in a list. Temporaries of it are removed at exit by the process
+// that made them (a forked child leaves them alone). Lock order: registry.lock is taken alone.
 #include "base/file.h"
 
 #include "base/thread.h"
@@ -72,22 +73,60 @@ static enum base_status set_write_error(const char *path, int error) {
 // Forgets the temporary, which has been renamed or removed.
 static void file_deinit(struct base_file *file) {
     registry_erase(file->temporary_path);
-    *file = (struct base_file){NULL, NULL, NULL};
+    *file = (struct base_file){0};
 }
 
-// Opens the registered temporary; errno is set if it fails.
-static FILE *temporary_open(const char *temporary_path) {
-    const int descriptor = open(temporary_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+// How a file without a name is named while it is open.
+static void unnamed_path(int descriptor, char path[32]) {
+    snprintf(path, 32, "/proc/self/fd/%d", descriptor);
+}
+
+// A file without a name in the folder of PATH; -1: there are none.
+static int unnamed_open(const char *path) {
+    const char *const slash = strrchr(path, '/');
+    char folder[4096], shown[32];
+    if (snprintf(folder, sizeof folder, "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1,
+                 slash == NULL ? "." : path) >= (int)sizeof folder)
+        return -1;
+    const int descriptor = open(folder, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+    if (descriptor < 0)
+        return -1;
+    unnamed_path(descriptor, shown);
+    if (access(shown, F_OK) == 0)
+        return descriptor;
+    close(descriptor);
+    return -1;
+}
+
+// Opens what is written to; errno is set if it fails.
+static FILE *temporary_open(struct base_file *file) {
+    int descriptor = unnamed_open(file->path);
+    file->is_unnamed = descriptor >= 0;
+    if (descriptor < 0)
+        descriptor = open(file->temporary_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (descriptor < 0)
         return NULL;
     FILE *const stream = fdopen(descriptor, "w");
     if (stream == NULL) {
         const int error = errno;
         close(descriptor);
-        unlink(temporary_path);
+        if (!file->is_unnamed)
+            unlink(file->temporary_path);
         errno = error;
     }
     return stream;
+}
+
+// Gives it the final name, or, where something has that, the temporary one. 0, or an error.
+static int unnamed_link(const struct base_file *file, bool *is_final) {
+    char shown[32];
+    unnamed_path(fileno(file->stream), shown);
+    *is_final = linkat(AT_FDCWD, shown, AT_FDCWD, file->path, AT_SYMLINK_FOLLOW) == 0;
+    if (*is_final || errno != EEXIST)
+        return *is_final ? 0 : errno;
+    unlink(file->temporary_path); // of a dead process that had our number
+    const int linked = linkat(AT_FDCWD, shown, AT_FDCWD, file->temporary_path, AT_SYMLINK_FOLLOW);
+    return linked == 0 ? 0 : errno;
 }
 
 enum base_status base_file_create(struct base_file *file, const char *path) {
@@ -112,7 +151,9 @@ enum base_status base_file_create(struct base_file *file, const char *path) {
         return base_status_set(BASE_IO, "cannot write %s: this process is already writing it",
                                path);
     }
-    created.stream = temporary_open(created.temporary_path);
+    // A name that cannot be had is told now, also where nothing has it until the end.
+    const bool is_possible = access(created.temporary_path, F_OK) == 0 || errno == ENOENT;
+    created.stream = is_possible ? temporary_open(&created) : NULL;
     if (created.stream == NULL) {
         const int error = errno;
         file_deinit(&created);
@@ -129,10 +170,13 @@ enum base_status base_file_commit(struct base_file *file) {
     const bool written =
         !ferror(file->stream) && fflush(file->stream) == 0 && fsync(fileno(file->stream)) == 0;
     int error = written ? 0 : errno != 0 ? errno : EIO;
+    bool is_final = false;
+    if (error == 0 && file->is_unnamed)
+        error = unnamed_link(file, &is_final);
     if (fclose(file->stream) != 0 && error == 0)
         error = errno;
     file->stream = NULL;
-    if (error == 0 && rename(file->temporary_path, file->path) != 0)
+    if (error == 0 && !is_final && rename(file->temporary_path, file->path) != 0)
         error = errno;
     const enum base_status status = error == 0 ? BASE_OK : set_write_error(file->path, error);
     if (error != 0)
