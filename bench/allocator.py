@@ -35,7 +35,12 @@ def job(run, argv, tools=None):
     tools = tools or runner.Tools()
     if any(word in ("--help", "--usage") for word in argv):
         raise runner.Stop(subprocess.call([tools.allocator] + argv))
-    run.run([tools.allocator] + recorded(tools) + argv, show=True)
+    try:
+        run.run([tools.allocator] + recorded(tools) + argv, show=True)
+    except runner.Stop as stop:
+        if stop.status == run.status:
+            stop.message = ""  # the program, which has the same name, has said it
+        raise
     if is_part(argv):
         return
     print()

@@ -93,6 +93,16 @@ class Allocator(unittest.TestCase):
             ["a__default.tmt", "b__default.tmt", "loader.pickle.gz", "--filter", "trace", "mine.tmt"],
         )
 
+    def test_an_interrupt_is_said_once(self):
+        tools = runner.Tools(self.root)
+        for status, message in ((130, ""), (-9, "interrupted")):  # it may end before it can speak
+            end = f"exit {status}" if status > 0 else "kill -9 $$"
+            self.install("bench/allocator_tool", f"#!/bin/sh\ntrap : INT\nkill -INT $PPID\n{end}\n")
+            with self.assertRaises(runner.Stop) as stopped:
+                allocator.job(runner.Runner("allocator"), [], tools)
+            self.assertEqual((stopped.exception.status, str(stopped.exception)), (130, "interrupted"))
+            self.assertEqual(stopped.exception.message, message)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -150,6 +150,7 @@ class Runner:
         self.child = None
         self.caught = None
         self.told = False  # the child was
+        self.status = None  # of the last program
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
 
@@ -194,7 +195,8 @@ class Runner:
             raise Stop(3, f"{arguments[0]}: cannot be started: {error.strerror}") from None
         self._tell_child()
         output, errors = self.child.communicate()
-        status, tool = self.child.returncode, os.path.basename(arguments[0])
+        self.status = status = self.child.returncode
+        tool = os.path.basename(arguments[0])
         self.child = None
         self.check_interrupt()
         sys.stderr.write(errors or "")

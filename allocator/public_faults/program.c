@@ -35,6 +35,7 @@ static void print_line(void *context, const struct public_fault_line *line) {
 // Whether WORD is one of the blank-separated NAMES.
 static bool has_word(const char *names, const char *word) {
     const size_t length = strlen(word);
+    if (length == 0) return false;
     for (const char *at = strstr(names, word); at != NULL; at = strstr(at + 1, word))
         if ((at == names || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
             return true;
@@ -51,33 +52,44 @@ static void run_case(const struct public_fault_case *one) {
     if (one->better != NULL) printf("    better: %s\n", one->better);
 }
 
-// Returns how many cases WORD names; NULL: all.
-static size_t run(const char *word) {
-    size_t count = 0;
+// NULL: all.
+static bool is_named(const struct public_fault_theme *theme, const struct public_fault_case *one,
+                     const char *word) {
+    return word == NULL || strcmp(word, theme->name) == 0 || has_word(one->names, word);
+}
+
+static bool names_something(const char *word) {
+    for (size_t theme = 0; theme < PUBLIC_FAULT_THEME_COUNT; ++theme)
+        for (size_t index = 0; index < public_fault_themes[theme].count; ++index)
+            if (is_named(&public_fault_themes[theme], &public_fault_themes[theme].cases[index],
+                         word))
+                return true;
+    return false;
+}
+
+static void run(const char *word) {
     for (size_t theme = 0; theme < PUBLIC_FAULT_THEME_COUNT; ++theme) {
         const struct public_fault_theme *const cases = &public_fault_themes[theme];
         bool named = false;
         for (size_t index = 0; index < cases->count; ++index) {
-            if (word != NULL && strcmp(word, cases->name) != 0 &&
-                !has_word(cases->cases[index].names, word))
-                continue;
+            if (!is_named(cases, &cases->cases[index], word)) continue;
             if (!named) printf("%s\n", cases->name);
             named = true;
             run_case(&cases->cases[index]);
-            ++count;
         }
     }
-    return count;
 }
 
 int main(int argc, char **argv) {
     struct base_common common = BASE_COMMON_DEFAULTS;
     base_options_parse(&program, argc, argv, &common);
-    if (common.argument_count == 0) (void)run(NULL);
     for (int index = 0; index < common.argument_count; ++index)
-        if (run(common.arguments[index]) == 0)
+        if (!names_something(common.arguments[index]))
             base_options_usage_error(&program, "there is no theme or report \"%s\"",
                                      common.arguments[index]);
+    if (common.argument_count == 0) run(NULL);
+    for (int index = 0; index < common.argument_count; ++index)
+        run(common.arguments[index]);
     printf("%zu values, %zu differ\n", lines, different);
     return different > 0 ? 1 : 0;
 }
