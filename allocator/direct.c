@@ -86,9 +86,11 @@ struct device_call {
     size_t size;
     void *memory;
     size_t free_bytes, total_bytes;
+    const char *name; // of the call that was made last
 };
 
 static cudaError_t malloc_on_device(struct device_call *call) {
+    call->name = "cudaMalloc";
     const cudaError_t error = cudaMalloc(&call->memory, call->size);
     if (error == cudaErrorMemoryAllocation) {
         (void)cudaGetLastError();
@@ -98,13 +100,20 @@ static cudaError_t malloc_on_device(struct device_call *call) {
     return error;
 }
 
-static cudaError_t free_on_device(struct device_call *call) { return cudaFree(call->memory); }
+static cudaError_t free_on_device(struct device_call *call) {
+    call->name = "cudaFree";
+    return cudaFree(call->memory);
+}
 
 static cudaError_t call_on_device(cudaError_t (*body)(struct device_call *),
                                   struct device_call *call) {
     int previous;
+    call->name = "cudaGetDevice";
     cudaError_t error = cudaGetDevice(&previous);
-    if (error == cudaSuccess && previous != call->device) error = cudaSetDevice(call->device);
+    if (error == cudaSuccess && previous != call->device) {
+        call->name = "cudaSetDevice";
+        error = cudaSetDevice(call->device);
+    }
     if (error != cudaSuccess) return error;
     error = body(call);
     if (previous != call->device && cudaSetDevice(previous) != cudaSuccess)
@@ -168,8 +177,9 @@ static enum base_status direct_malloc(struct allocator *allocator, int device, s
     if (error != cudaSuccess) {
         free(block);
         (void)cudaGetLastError();
-        return base_status_set(BASE_CUDA, "cudaMalloc of %zu bytes on device %d failed: %s (%s)",
-                               size, device, cudaGetErrorName(error), cudaGetErrorString(error));
+        return base_status_set(BASE_CUDA, "%s for a block of %zu bytes on device %d failed: %s (%s)",
+                               call.name, size, device, cudaGetErrorName(error),
+                               cudaGetErrorString(error));
     }
     *block = (struct direct_block){
         .address = call.memory, .size = size, .stream = stream, .device = device};
@@ -230,9 +240,9 @@ static enum base_status direct_free(struct allocator *allocator, void *pointer) 
     direct->first_refused = block;
     cca__lock_release(&direct->lock);
     return base_status_set(BASE_CUDA,
-                           "cudaFree of %zu bytes at %p on device %d failed: %s (%s); it is tried "
-                           "again when the allocator ends",
-                           size, pointer, call.device, cudaGetErrorName(error),
+                           "%s for the free of %zu bytes at %p on device %d failed: %s (%s); it is "
+                           "tried again when the allocator ends",
+                           call.name, size, pointer, call.device, cudaGetErrorName(error),
                            cudaGetErrorString(error));
 }
 
@@ -273,6 +283,7 @@ static enum base_status direct_base_allocation(struct allocator *allocator, cons
 }
 
 static cudaError_t info_on_device(struct device_call *call) {
+    call->name = "cudaMemGetInfo";
     return cudaMemGetInfo(&call->free_bytes, &call->total_bytes);
 }
 
@@ -285,7 +296,7 @@ static enum base_status direct_largest_block(struct allocator *allocator, int de
     const cudaError_t error = call_on_device(info_on_device, &call);
     if (error != cudaSuccess) {
         (void)cudaGetLastError();
-        return base_status_set(BASE_CUDA, "cudaMemGetInfo on device %d failed: %s", device,
+        return base_status_set(BASE_CUDA, "%s on device %d failed: %s", call.name, device,
                                cudaGetErrorName(error));
     }
     *size = call.free_bytes;

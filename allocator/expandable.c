@@ -139,6 +139,8 @@ void cca__expandable_destroy(struct cca__device *device, struct cca__expandable 
     struct cca__device_scope scope;
     // What a call refuses is lost in the end, so none is spared for the failure of one before it.
     const bool has_entered = enter(device, &scope) == BASE_OK;
+    // Blocks that nobody freed go too, and unlike cudaFree an unmapping does not wait for their work.
+    (void)cudaDeviceSynchronize();
     for (size_t page = 0; page < segment->page_count; ++page) {
         if (!segment->pages[page].mapped) continue;
         give_back(device, segment, page, true, segment->pages[page].has_handle);

@@ -1,6 +1,7 @@
 // The scenarios of the failure walk: what programs do, short, and each way at least once.
 #include "allocator/failure_walk.h"
 #include "allocator/pools.h"
+#include "allocator/shortage.h"
 
 #include <stdlib.h>
 
@@ -367,42 +368,125 @@ static void use_pools(struct failure_walk *walk) {
     failure_give(walk, 3);
 }
 
+// A program that frees something whenever memory runs short, until it has nothing left.
+static bool free_another(void *context, int device) {
+    struct failure_walk *const walk = context;
+    (void)device;
+    for (int slot = 0; slot < 4; ++slot)
+        if (walk->blocks[slot] != NULL) return failure_give_inside(walk, slot);
+    return false;
+}
+
+static void call_back(struct failure_walk *walk) {
+    const struct cca_free_memory_callback callback = {free_another, walk};
+    for (int slot = 0; slot < 4; ++slot)
+        failure_take(walk, slot, 5 * mib, slot % 2);
+    failure_mark(walk, 0, 2); // its free records an event
+    failure_mark(walk, 2, 1);
+    const bool is_added =
+        FAILURE_STEP(walk, cca_add_free_memory_callback(walk->allocator, &callback)) == BASE_OK;
+    for (int slot = 4; slot < 12; ++slot)
+        failure_take(walk, slot, 18 * mib, slot % 2);
+    for (int slot = 4; slot < 12; ++slot)
+        failure_give(walk, slot);
+    if (is_added)
+        BASE_CHECK_EQ(cca_remove_free_memory_callback(walk->allocator, &callback), BASE_OK);
+    failure_take(walk, 4, 30 * mib, 0);
+}
+
+static void go_without_a_cache(struct failure_walk *walk) {
+    struct allocator_snapshot snapshot = {0};
+    for (int slot = 0; slot < 6; ++slot)
+        failure_take_on(walk, slot, slot % 2, (size_t)(slot + 1) * 700 * kib,
+                        slot % 2 == 1 ? 3 : slot / 2);
+    failure_mark(walk, 2, 2);
+    for (int slot = 0; slot < 6; slot += 2)
+        failure_give(walk, slot);
+    failure_empty_cache(walk);
+    if (FAILURE_STEP(walk, allocator_snapshot(walk->allocator, &snapshot)) == BASE_OK)
+        allocator_snapshot_deinit(&snapshot);
+    failure_take(walk, 0, 20 * mib, 1);
+    for (int slot = 0; slot < 6; ++slot)
+        failure_give(walk, slot);
+}
+
+// A segment with a block in use goes when the limit of splitting is lowered.
+static void lose_memory_in_use(struct failure_walk *walk) {
+    failure_take(walk, 0, 300 * mib, 0);
+    failure_give(walk, 0);
+    failure_take(walk, 1, 150 * mib, 0);
+    failure_take(walk, 2, 100 * mib, 0);
+    failure_mark(walk, 2, 1);
+    failure_give(walk, 1);
+    failure_set_config(walk, "max_split_size_mb:64");
+    walk->has_lost_memory = true;
+    failure_take(walk, 3, 900 * mib, 0);
+    failure_take(walk, 4, 40 * mib, 0);
+    failure_give(walk, 2);
+    failure_take(walk, 5, 100 * mib, 1);
+    failure_empty_cache(walk);
+    failure_give(walk, 3);
+    failure_take(walk, 6, 70 * mib, 0);
+}
+
 const struct failure_scenario failure_scenarios[] = {
-    {"grow", "", grow_and_split, 1024, 0, 1},
-    {"grow-rounded", "roundup_power2_divisions:4", grow_and_split, 1024, 0, 1},
-    {"metadata", "", grow_metadata, 1024, 0, 1},
-    {"streams", "", meet_streams, 1024, 0, 1},
-    {"wait", "", wait_for_streams, 1024, 0, 1},
-    {"wait-expandable", "expandable_segments:True", wait_for_streams, 1024, 0, 1},
-    {"wait-own", "x_poll:own", wait_for_streams, 1024, 0, 1},
-    {"wait-behind", "x_skip_stuck:True", wait_for_streams, 1024, 0, 1},
-    {"wait-many", "", wait_for_many, 1024, 0, 1},
-    {"full", "", run_out_of_memory, 64, 0, 1},
-    {"full-unlocked", "release_lock_on_cudamalloc:True", run_out_of_memory, 64, 0, 1},
-    {"full-limited", "", run_out_of_memory, 128, 0.5, 1},
-    {"full-enough", "x_wait:enough,x_retry_search:True", run_out_of_memory, 64, 0, 1},
-    {"full-reclaim", "x_reclaim_idle:True", run_out_of_memory, 64, 0, 1},
-    {"oversize", "max_split_size_mb:20", release_oversize_blocks, 64, 0, 1},
-    {"garbage", "garbage_collection_threshold:0.5", collect_garbage, 128, 0.5, 1},
-    {"expand", "expandable_segments:True", expand, 1024, 0, 1},
-    {"expand-full", "expandable_segments:True", expand_until_full, 128, 0, 1},
+    {.name = "callbacks", .config = "", .body = call_back, .capacity_mib = 80, .device_count = 1},
+    {.name = "callbacks-expandable",
+     .config = "expandable_segments:True",
+     .body = call_back,
+     .capacity_mib = 256,
+     .device_count = 1},
+    {.name = "uncached",
+     .config = "",
+     .body = go_without_a_cache,
+     .capacity_mib = 256,
+     .device_count = 2,
+     .no_caching = true},
+    {.name = "faults",
+     .config = "x_torch_faults:True",
+     .body = lose_memory_in_use,
+     .capacity_mib = 1024,
+     .device_count = 1},
+    {.name = "faults-oversize",
+     .config = "x_torch_faults:True,max_split_size_mb:20",
+     .body = release_oversize_blocks,
+     .capacity_mib = 64,
+     .device_count = 1},
+    {"grow", "", grow_and_split, 1024, 0, 1, false},
+    {"grow-rounded", "roundup_power2_divisions:4", grow_and_split, 1024, 0, 1, false},
+    {"metadata", "", grow_metadata, 1024, 0, 1, false},
+    {"streams", "", meet_streams, 1024, 0, 1, false},
+    {"wait", "", wait_for_streams, 1024, 0, 1, false},
+    {"wait-expandable", "expandable_segments:True", wait_for_streams, 1024, 0, 1, false},
+    {"wait-own", "x_poll:own", wait_for_streams, 1024, 0, 1, false},
+    {"wait-behind", "x_skip_stuck:True", wait_for_streams, 1024, 0, 1, false},
+    {"wait-many", "", wait_for_many, 1024, 0, 1, false},
+    {"full", "", run_out_of_memory, 64, 0, 1, false},
+    {"full-unlocked", "release_lock_on_cudamalloc:True", run_out_of_memory, 64, 0, 1, false},
+    {"full-limited", "", run_out_of_memory, 128, 0.5, 1, false},
+    {"full-enough", "x_wait:enough,x_retry_search:True", run_out_of_memory, 64, 0, 1, false},
+    {"full-reclaim", "x_reclaim_idle:True", run_out_of_memory, 64, 0, 1, false},
+    {"oversize", "max_split_size_mb:20", release_oversize_blocks, 64, 0, 1, false},
+    {"garbage", "garbage_collection_threshold:0.5", collect_garbage, 128, 0.5, 1, false},
+    {"expand", "expandable_segments:True", expand, 1024, 0, 1, false},
+    {"expand-full", "expandable_segments:True", expand_until_full, 128, 0, 1, false},
     {"expand-oversize", "expandable_segments:True,max_split_size_mb:20", expand_until_full, 128, 0,
-     1},
-    {"peer", "expandable_segments:True", share_with_a_peer, 256, 0, 2},
-    {"pools", "", use_pools, 80, 0, 1},
-    {"pools-expandable", "expandable_segments:True", use_pools, 80, 0, 1},
-    {"settings", "", change_settings, 256, 0.75, 1},
-    {"devices", "", use_two_devices, 256, 0, 2},
-    {"devices-expandable", "expandable_segments:True", use_two_devices, 256, 0, 2},
-    {"ask", "", ask, 256, 0, 2},
-    {"history-stop", "", record_and_stop, 256, 0, 1},
-    {"history-stop-expandable", "expandable_segments:True", record_and_stop, 256, 0, 1},
-    {"addresses", "", replay_addresses, 256, 0, 1},
-    {"at", "", serve_at_addresses, 256, 0, 1},
-    {"at-expandable", "expandable_segments:True", serve_at_addresses, 256, 0, 1},
-    {"at-many", "", serve_many_at_addresses, 256, 0, 1},
-    {"history", "", record, 64, 0, 1},
+     1, false},
+    {"peer", "expandable_segments:True", share_with_a_peer, 256, 0, 2, false},
+    {"pools", "", use_pools, 80, 0, 1, false},
+    {"pools-expandable", "expandable_segments:True", use_pools, 80, 0, 1, false},
+    {"settings", "", change_settings, 256, 0.75, 1, false},
+    {"devices", "", use_two_devices, 256, 0, 2, false},
+    {"devices-expandable", "expandable_segments:True", use_two_devices, 256, 0, 2, false},
+    {"ask", "", ask, 256, 0, 2, false},
+    {"history-stop", "", record_and_stop, 256, 0, 1, false},
+    {"history-stop-expandable", "expandable_segments:True", record_and_stop, 256, 0, 1, false},
+    {"addresses", "", replay_addresses, 256, 0, 1, false},
+    {"at", "", serve_at_addresses, 256, 0, 1, false},
+    {"at-expandable", "expandable_segments:True", serve_at_addresses, 256, 0, 1, false},
+    {"at-many", "", serve_many_at_addresses, 256, 0, 1, false},
+    {"history", "", record, 64, 0, 1, false},
     {"expand-own", "expandable_segments:True,max_split_size_mb:20,x_bound_growth:True",
-     expand_until_full, 128, 0, 1},
+     expand_until_full, 128, 0, 1, false},
 };
 const size_t failure_scenario_count = sizeof failure_scenarios / sizeof failure_scenarios[0];

@@ -1,10 +1,13 @@
 // The failure walk: each scenario runs with the first, second, third ... call of each kind failing,
 // once and for ever, until a run ends without the fault being met. After each step that failed: a
 // sentence that names the call, cca_check, statistics that add up, nothing lost; when the fault is
-// over a smaller request works, everything can be freed, and the end leaves nothing behind.
+// over a smaller request works, everything can be freed, and the end leaves nothing behind. The race
+// checker watches that no block is handed out again before its work is ordered.
 //
 //     failure_walk_test [SCENARIO]
 #include "allocator/failure_walk.h"
+
+#include "allocator/testing_race.h"
 
 #include <cuda.h>
 #include <stdio.h>
@@ -61,14 +64,15 @@ static void statistics_add_up(const struct failure_walk *walk,
 void failure_left_no_trace(const struct failure_walk *walk) {
     struct allocator_snapshot snapshot;
     cca_check(walk->allocator);
+    if (walk->has_lost_memory) return;
     BASE_CHECK_EQ(allocator_snapshot(walk->allocator, &snapshot), BASE_OK);
-    size_t live = 0, held = 0;
+    size_t live = walk->is_uncached ? (size_t)testing_calls_balance().memory : 0, held = 0;
     for (size_t index = 0; index < snapshot.block_count; ++index)
         live += snapshot.blocks[index].state == ALLOCATOR_BLOCK_ALLOCATED;
     for (int index = 0; index < FAILURE_BLOCKS_MAX; ++index)
         held += walk->blocks[index] != NULL;
-    BASE_CHECK_EQ(live, held);
-    for (int device = 0; device < walk->device_count; ++device)
+    BASE_CHECK_EQ(live, held + walk->refused);
+    for (int device = 0; device < walk->device_count && !walk->is_uncached; ++device)
         statistics_add_up(walk, &snapshot, device);
     allocator_snapshot_deinit(&snapshot);
     // A page that cannot be unmapped lives on without its handle, a handle that cannot be released
@@ -139,6 +143,30 @@ enum base_status failure_step_end(struct failure_walk *walk, enum base_status st
 //------------------------------------------------------------------------------------------------
 // Steps.
 
+static void begin_work(struct failure_walk *walk, int slot, int device, size_t size, int stream) {
+    walk->uses[slot].size = size;
+    walk->uses[slot].device = device;
+    walk->uses[slot].stream = stream;
+    BASE_CHECK_EQ(cudaSetDevice(device), cudaSuccess);
+    walk->uses[slot].number =
+        testing_race_take(walk->blocks[slot], size, walk->streams[stream]);
+    BASE_CHECK_EQ(cudaSetDevice(0), cudaSuccess);
+}
+
+static void use_elsewhere(struct failure_walk *walk, int slot, int stream) {
+    BASE_CHECK_EQ(cudaSetDevice(walk->uses[slot].device), cudaSuccess);
+    testing_race_use(walk->uses[slot].number, walk->blocks[slot], walk->uses[slot].size,
+                     walk->streams[walk->uses[slot].stream], walk->streams[stream]);
+    BASE_CHECK_EQ(cudaSetDevice(0), cudaSuccess);
+}
+
+// After its free.
+static void forget(struct failure_walk *walk, int slot) {
+    sim_block_give(walk->uses[slot].number);
+    walk->uses[slot].number = 0;
+    walk->blocks[slot] = NULL;
+}
+
 void failure_take_on(struct failure_walk *walk, int slot, int device, size_t size, int stream) {
     BASE_CHECK(walk->blocks[slot] == NULL);
     void *block = NULL;
@@ -149,6 +177,7 @@ void failure_take_on(struct failure_walk *walk, int slot, int device, size_t siz
     BASE_CHECK_EQ(block != NULL, status == BASE_OK);
     walk->blocks[slot] = block;
     (void)failure_step_end(walk, status);
+    if (status == BASE_OK) begin_work(walk, slot, device, size, stream);
 }
 void failure_take(struct failure_walk *walk, int slot, size_t size, int stream) {
     failure_take_on(walk, slot, 0, size, stream);
@@ -158,13 +187,24 @@ void failure_give(struct failure_walk *walk, int slot) {
     failure_step_begin();
     const enum base_status status = allocator_free(walk->allocator, walk->blocks[slot]);
     testing_calls_watch(false);
-    if (status == BASE_OK) walk->blocks[slot] = NULL;
+    const bool is_refused = status != BASE_OK && walk->is_uncached;
+    if (status == BASE_OK || is_refused) forget(walk, slot);
+    walk->refused += is_refused;
     (void)failure_step_end(walk, status);
 }
 
+bool failure_give_inside(struct failure_walk *walk, int slot) {
+    const bool is_freed = allocator_free(walk->allocator, walk->blocks[slot]) == BASE_OK;
+    testing_calls_watch(false);
+    if (is_freed) forget(walk, slot);
+    testing_calls_watch(true);
+    return is_freed;
+}
+
 void failure_mark(struct failure_walk *walk, int slot, int stream) {
-    (void)FAILURE_STEP(
+    const enum base_status status = FAILURE_STEP(
         walk, allocator_record_stream(walk->allocator, walk->blocks[slot], walk->streams[stream]));
+    if (status == BASE_OK && walk->blocks[slot] != NULL) use_elsewhere(walk, slot, stream);
 }
 
 void failure_empty_cache(struct failure_walk *walk) {
@@ -190,7 +230,9 @@ static void begin(struct failure_walk *walk, const struct failure_scenario *scen
                                             .device_count = scenario->device_count,
                                             .numerics = SIM_NUMERICS_OFF}),
         BASE_OK);
+    testing_race_start();
     walk->device_count = scenario->device_count;
+    walk->is_uncached = scenario->no_caching;
     for (int stream = 1; stream < FAILURE_STREAMS_MAX; ++stream) {
         BASE_CHECK_EQ(cudaSetDevice(stream == 3 ? scenario->device_count - 1 : 0), cudaSuccess);
         walk->streams[stream] = testing_stream();
@@ -201,6 +243,7 @@ static void begin(struct failure_walk *walk, const struct failure_scenario *scen
 
 static void create(struct failure_walk *walk, const struct failure_scenario *scenario) {
     const struct cca_options options = {.config = scenario->config,
+                                        .no_caching = scenario->no_caching,
                                         .fraction = scenario->fraction,
                                         .fraction_set = scenario->fraction != 0,
                                         .warnings = {.warning = ignore_warning}};
@@ -232,7 +275,7 @@ static void end(struct failure_walk *walk, const struct failure_scenario *scenar
         sim_stream_hold(walk->streams[stream], false);
     for (int slot = 0; slot < FAILURE_BLOCKS_MAX; ++slot) {
         testing_free(walk->allocator, walk->blocks[slot]);
-        walk->blocks[slot] = NULL;
+        forget(walk, slot);
     }
     failure_left_no_trace(walk);
     void *const small = testing_malloc(walk->allocator, 1, walk->streams[1]);
@@ -240,16 +283,19 @@ static void end(struct failure_walk *walk, const struct failure_scenario *scenar
     const enum base_status status = allocator_empty_cache(walk->allocator);
     if (status != BASE_OK) step_context(base_status_message());
     BASE_CHECK_EQ(status, BASE_OK);
+    walk->has_lost_memory = false;
     failure_left_no_trace(walk);
-    for (int device = 0; device < walk->device_count; ++device)
+    for (int device = 0; device < walk->device_count && walk->refused == 0; ++device)
         BASE_CHECK_EQ(sim_used_bytes(device), 0);
     BASE_CHECK_EQ(cca_set_config(walk->allocator, "expandable_segments:False"), BASE_OK);
     // Nothing counts any more against what the device has or the fraction allows.
     const double part = scenario->fraction != 0 ? scenario->fraction : 1.0;
     const size_t all = (size_t)(part * (double)scenario->capacity_mib) / 20 * 20 * mib;
-    testing_free(walk->allocator, testing_malloc(walk->allocator, all, walk->streams[0]));
+    if (walk->refused == 0)
+        testing_free(walk->allocator, testing_malloc(walk->allocator, all, walk->streams[0]));
     allocator_destroy(walk->allocator);
     nothing_is_left(walk);
+    testing_race_stop();
 }
 
 // Whether the fault was met.
@@ -296,6 +342,13 @@ static bool run_end(const struct failure_scenario *scenario, enum testing_call c
     BASE_CHECK_LE(left.ranges,
                   call == TESTING_cuMemAddressFree || call == TESTING_cuMemUnmap ? failed : 0);
     testing_calls_fail(call, 0, false, 0);
+    // The end goes on where it cannot wait, or not enter the device.
+    const bool may_wait = call != TESTING_cudaDeviceSynchronize && call != TESTING_cudaGetDevice &&
+                          call != TESTING_cudaSetDevice;
+    if (!may_wait && failed > 0)
+        sim_race_stop();
+    else
+        testing_race_stop();
     BASE_CHECK_EQ(cudaSetDevice(0), cudaSuccess);
     return failed > 0;
 }

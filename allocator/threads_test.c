@@ -1,7 +1,9 @@
 // Several threads at once: on streams of their own, on one stream, freeing what others allocated,
 // with record_stream, while statistics and snapshots are read and settings change. Exact at the
-// end; peaks lie between what must have been live at once and all.
+// end; peaks lie between what must have been live at once and all. Every block is worked on, and the
+// race checker finds each that is handed out again before that work is ordered.
 #include "allocator/testing.h"
+#include "allocator/testing_race.h"
 
 #include "base/random.h"
 #include "base/thread.h"
@@ -22,57 +24,77 @@ struct worker {
     int index;
 };
 
+struct block {
+    void *pointer; // NULL: none
+    size_t size;
+    uint64_t number; // the race checker's
+};
+
 // Blocks handed from one thread to the other, to be freed there.
 struct mailbox {
     struct base_mutex mutex;
-    void *blocks[2][LIVE];
+    struct block blocks[2][LIVE];
     int counts[2];
 };
 
-static void post(struct mailbox *mailbox, int to, void *block, struct allocator *allocator) {
+// Its work ends when its free is asked for.
+static void give(struct allocator *allocator, struct block block) {
+    sim_block_give(block.number);
+    testing_free(allocator, block.pointer);
+}
+
+static void post(struct mailbox *mailbox, int to, struct block block, struct allocator *allocator) {
     base_mutex_lock(&mailbox->mutex);
     const bool fits = mailbox->counts[to] < LIVE;
     if (fits) mailbox->blocks[to][mailbox->counts[to]++] = block;
     base_mutex_unlock(&mailbox->mutex);
-    if (!fits) testing_free(allocator, block);
+    if (!fits) give(allocator, block);
 }
 
-static void *collect(struct mailbox *mailbox, int to) {
+static struct block collect(struct mailbox *mailbox, int to) {
     base_mutex_lock(&mailbox->mutex);
-    void *const block = mailbox->counts[to] > 0 ? mailbox->blocks[to][--mailbox->counts[to]] : NULL;
+    const struct block block = mailbox->counts[to] > 0 ? mailbox->blocks[to][--mailbox->counts[to]]
+                                                       : (struct block){0};
     base_mutex_unlock(&mailbox->mutex);
     return block;
+}
+
+static void empty(struct mailbox *mailbox, int of, struct allocator *allocator) {
+    for (struct block block; (block = collect(mailbox, of)).pointer != NULL;)
+        give(allocator, block);
 }
 
 static void work(void *argument) {
     struct worker *const worker = argument;
     struct base_random random = base_random_init(worker->seed, "worker");
-    void *blocks[LIVE] = {NULL};
+    struct block blocks[LIVE] = {{0}};
     int64_t sizes[LIVE] = {0}, live = 0;
     for (int step = 0; step < STEPS; ++step) {
         const size_t slot = base_random_below(&random, LIVE);
-        if (blocks[slot] != NULL) {
+        if (blocks[slot].pointer != NULL) {
             if (worker->mailbox != NULL && base_random_chance(&random, 0.3))
                 post(worker->mailbox, 1 - worker->index, blocks[slot], worker->allocator);
             else
-                testing_free(worker->allocator, blocks[slot]);
+                give(worker->allocator, blocks[slot]);
             live -= sizes[slot];
         }
         const size_t size = base_random_log_between(&random, 1, 4 << 20);
-        blocks[slot] = testing_malloc(worker->allocator, size, worker->stream);
+        void *const pointer = testing_malloc(worker->allocator, size, worker->stream);
+        blocks[slot] =
+            (struct block){pointer, size, testing_race_take(pointer, size, worker->stream)};
         sizes[slot] = (int64_t)((size + 511) / 512 * 512);
         live += sizes[slot];
         if (live > worker->live_bytes_max) worker->live_bytes_max = live;
-        if (worker->user != NULL && base_random_chance(&random, 0.1))
-            BASE_CHECK_EQ(allocator_record_stream(worker->allocator, blocks[slot], worker->user),
+        if (worker->user != NULL && base_random_chance(&random, 0.1)) {
+            BASE_CHECK_EQ(allocator_record_stream(worker->allocator, pointer, worker->user),
                           BASE_OK);
+            testing_race_use(blocks[slot].number, pointer, size, worker->stream, worker->user);
+        }
         if (worker->mailbox != NULL)
-            testing_free(worker->allocator, collect(worker->mailbox, worker->index));
+            give(worker->allocator, collect(worker->mailbox, worker->index));
     }
-    for (size_t slot = 0; slot < LIVE; ++slot) testing_free(worker->allocator, blocks[slot]);
-    for (void *block;
-         worker->mailbox != NULL && (block = collect(worker->mailbox, worker->index)) != NULL;)
-        testing_free(worker->allocator, block);
+    for (size_t slot = 0; slot < LIVE; ++slot) give(worker->allocator, blocks[slot]);
+    if (worker->mailbox != NULL) empty(worker->mailbox, worker->index, worker->allocator);
 }
 
 // Reads and changes whatever takes all locks, while the workers run.
@@ -106,8 +128,7 @@ static void run(struct allocator *allocator, struct worker workers[2], bool with
         base_thread_join(&threads[index]);
     // A mailbox may have been filled after its owner had looked for the last time.
     for (int index = 0; workers[0].mailbox != NULL && index < 2; ++index)
-        for (void *block; (block = collect(workers[0].mailbox, index)) != NULL;)
-            testing_free(allocator, block);
+        empty(workers[0].mailbox, index, allocator);
     cca_check(allocator);
     BASE_CHECK_EQ(allocator_empty_cache(allocator), BASE_OK);
     cca_check(allocator);
@@ -134,15 +155,19 @@ static void run(struct allocator *allocator, struct worker workers[2], bool with
 static void threads_on_their_own_streams(const char *config, bool with_disturbance) {
     struct allocator *const allocator = testing_create(config, 64 * BASE_GIB);
     struct worker workers[2] = {{.stream = testing_stream()}, {.stream = testing_stream()}};
+    testing_race_start();
     run(allocator, workers, with_disturbance);
     allocator_destroy(allocator);
+    testing_race_stop();
 }
 
 static void threads_on_one_stream(const char *config, bool with_disturbance) {
     struct allocator *const allocator = testing_create(config, 64 * BASE_GIB);
     struct worker workers[2] = {{.stream = NULL}, {.stream = NULL}};
+    testing_race_start();
     run(allocator, workers, with_disturbance);
     allocator_destroy(allocator);
+    testing_race_stop();
 }
 
 static void blocks_are_freed_by_the_other_thread(const char *config) {
@@ -151,9 +176,11 @@ static void blocks_are_freed_by_the_other_thread(const char *config) {
     cudaStream_t streams[2] = {testing_stream(), testing_stream()};
     struct worker workers[2] = {{.stream = streams[0], .user = streams[1], .mailbox = &mailbox},
                                 {.stream = streams[1], .user = streams[0], .mailbox = &mailbox}};
+    testing_race_start();
     run(allocator, workers, true);
     base_mutex_deinit(&mailbox.mutex);
     allocator_destroy(allocator);
+    testing_race_stop();
 }
 
 // Peaks over two streams, taken in turns so that the true value is known: 3 blocks on one and 2

@@ -6,12 +6,16 @@
 #include "allocator/segment.h"
 #include "allocator/stream_use.h"
 
-static cudaError_t free_on_device(const struct cca__device *device, uint64_t address) {
+static enum base_status free_on_device(const struct cca__device *device, uint64_t address,
+                                       size_t size) {
     struct cca__device_scope scope;
-    if (cca__device_scope_begin(&scope, device->ordinal) != BASE_OK) return cudaErrorInvalidDevice;
+    const enum base_status status = cca__device_scope_begin(&scope, device->ordinal);
+    if (status != BASE_OK) return status;
     const cudaError_t error = cudaFree((void *)(uintptr_t)address);
     cca__device_scope_end(&scope);
-    return error;
+    if (error == cudaSuccess) return BASE_OK;
+    return cca__cuda_failed(error, "cudaFree of %zu bytes at %#llx inside a segment on device %d",
+                            size, (unsigned long long)address, device->ordinal);
 }
 
 // Of a segment whose memory went back: its free blocks leave the index for good.
@@ -38,12 +42,10 @@ enum base_status cca__torch_release_split_locked(struct cca__pool *pool, uint32_
     const size_t size = block->size;
     const uint32_t segment = block->segment;
     (void)cca__observe_segment(cca, ALLOCATOR_SEGMENT_FREE, pool, address, size);
-    const cudaError_t error = free_on_device(device, address);
-    if (error != cudaSuccess) {
+    const enum base_status status = free_on_device(device, address, size);
+    if (status != BASE_OK) {
         ++device->num_device_free;
-        return cca__cuda_failed(error,
-                                "cudaFree of %zu bytes at %#llx inside a segment on device %d",
-                                size, (unsigned long long)address, device->ordinal);
+        return status;
     }
     BASE_CHECK_EQ(address, cca->segments[segment].address);
     device->reserved_bytes -= size;
