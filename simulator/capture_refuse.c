@@ -79,8 +79,16 @@ static bool conflicts_with_thread(const struct sim__capture *capture, const void
 }
 
 cudaError_t sim__capture__unsafe(void) {
-    return invalidate_those(conflicts_with_thread, sim__thread(),
-                            cudaErrorStreamCaptureUnsupported);
+    const struct sim__thread *const thread = sim__thread();
+    const cudaError_t error =
+        invalidate_those(conflicts_with_thread, thread, cudaErrorStreamCaptureUnsupported);
+    if (error != cudaSuccess || !sim__reading_other[SIM__READING_LOST_UNSAFE])
+        return error;
+    for (const struct sim__capture *capture = sim__captures; capture != NULL;
+         capture = capture->next)
+        if (conflicts_with_thread(capture, thread))
+            return cudaErrorStreamCaptureUnsupported;
+    return cudaSuccess;
 }
 
 // --- The legacy stream ---

@@ -266,6 +266,13 @@ static void what_is_refused_is_not_done(void) {
     BASE_CHECK_EQ(call_free(), cudaErrorStreamCaptureUnsupported);
     BASE_CHECK_EQ(call_free(), cudaSuccess); // the capture is lost: nothing is in the way
     lost(s);
+    BASE_CHECK_EQ(sim_reading("lost-unsafe", "refused"), BASE_OK);
+    begin_in(s, G);
+    BASE_CHECK_EQ(call_malloc(), cudaErrorStreamCaptureUnsupported);
+    BASE_CHECK_EQ(call_malloc(), cudaErrorStreamCaptureUnsupported); // until it is ended
+    lost(s);
+    BASE_CHECK_EQ(call_malloc(), cudaSuccess);
+    BASE_CHECK_EQ(sim_reading("lost-unsafe", "allowed"), BASE_OK);
     begin_in(s, G);
     BASE_CHECK_EQ(call_free_host(), cudaErrorStreamCaptureUnsupported);
     BASE_CHECK_EQ(cudaPointerGetAttributes(&attributes, pinned), cudaSuccess);

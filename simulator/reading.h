@@ -20,6 +20,7 @@
     X(QUERY_CAPTURED, "query-captured", "invalidates", "harmless") \
     X(CAPTURED_UNSAFE, "captured-unsafe", "907", "900")       \
     X(WRONG_END, "wrong-end", "invalidates", "harmless")      \
+    X(LOST_UNSAFE, "lost-unsafe", "allowed", "refused")       \
     X(SYNC_COPY, "sync-copy", "unsafe", "safe")               \
     X(EAGER_FREE, "eager-free", "invalidates", "harmless")    \
     X(STREAM_CREATE, "stream-create", "unsafe", "safe")       \

@@ -173,6 +173,8 @@ void sim_progress(void);
 //     captured-unsafe=907|900         the code of that where the thread may not ask about any event
 //     wrong-end=invalidates|harmless  cudaStreamEndCapture for the wrong stream, or by the wrong
 //                                     thread, loses the capture
+//     lost-unsafe=allowed|refused     whether a capture that is lost and not ended goes on refusing
+//                                     the calls that captures refuse
 //     sync-copy=unsafe|safe           whether plain copies are among the calls that captures refuse
 //     stream-create=unsafe|safe       the same for the creation of streams and pools
 //     eager-free=invalidates|harmless cudaFreeAsync in a capture of what no graph allocated: wrong in
