@@ -6,6 +6,7 @@
 //
 //     race_allocator_test [SEED [PROGRAMS]]
 #include "workload/race_blocks.h"
+#include "workload/race_work.h"
 
 #include "allocator/cca.h"
 #include "base/check.h"
@@ -22,13 +23,10 @@
 #define STEPS      400
 #define SEED       5
 #define CAPACITY   (96 * BASE_MIB)
-#define FILLED_MAX 65536
 
 struct block {
-    unsigned char *pointer; // NULL: free
-    size_t size;
-    int owner, last;     // streams: the one it was taken for, the last that touched it
-    unsigned char value; // of every byte
+    struct workload_race_bytes bytes; // without a pointer: free
+    int owner, last;                  // streams: the one it was taken for, the last that touched it
 };
 
 struct program {
@@ -39,66 +37,9 @@ struct program {
     struct base_random random;
 };
 
-//------------------------------------------------------------------------------------------------
-// Work.
-
-static uint64_t wrong_bytes;
-
-struct contents {
-    unsigned char *pointer;
-    size_t size;
-    unsigned char value;
-};
-
-// Of a large block some bytes stand for all, the last one among them: to write each would cost a
-// page of the host's memory each.
-static size_t byte_behind(const struct contents *contents, size_t at) {
-    const size_t next = at + contents->size / 16 + 1;
-    return at + 1 < contents->size && next >= contents->size ? contents->size - 1 : next;
-}
-
-static void compare(const void *argument) {
-    const struct contents *const contents = argument;
-    const unsigned char *const bytes = sim_kernel_bytes(contents->pointer, contents->size, false);
-    BASE_CHECK(bytes != NULL);
-    for (size_t at = 0; at < contents->size; at = byte_behind(contents, at))
-        wrong_bytes += bytes[at] != contents->value;
-}
-
-static void fill(const void *argument) {
-    const struct contents *const contents = argument;
-    unsigned char *const bytes = sim_kernel_bytes(contents->pointer, contents->size, true);
-    BASE_CHECK(bytes != NULL);
-    for (size_t at = 0; at < contents->size; at = byte_behind(contents, at))
-        bytes[at] = contents->value;
-}
-
-static void launch(struct program *program, const struct block *block, int stream, const char *name,
-                   void (*body)(const void *), enum sim_access_mode mode) {
-    const struct contents contents = {block->pointer, block->size, block->value};
-    const struct sim_access access = {.mode = mode, .pointer = block->pointer, .size = block->size};
-    BASE_CHECK_EQ(sim_launch_kernel(program->streams[stream],
-                                    &(struct sim_kernel){.name = name,
-                                                         .body = body,
-                                                         .argument = &contents,
-                                                         .argument_size = sizeof contents,
-                                                         .accesses = &access,
-                                                         .access_count = 1}),
-                  cudaSuccess);
-}
-
-static void read_block(struct program *program, const struct block *block, int stream) {
-    launch(program, block, stream, "compare", compare, SIM_ACCESS_READ);
-}
-
 static void write_block(struct program *program, struct block *block, int stream) {
-    block->value = (unsigned char)base_random_below(&program->random, 256);
-    if (block->size > FILLED_MAX)
-        launch(program, block, stream, "fill", fill, SIM_ACCESS_WRITE);
-    else
-        BASE_CHECK_EQ(
-            cudaMemsetAsync(block->pointer, block->value, block->size, program->streams[stream]),
-            cudaSuccess);
+    workload_race_write(&block->bytes, (unsigned char)base_random_below(&program->random, 256),
+                        program->streams[stream]);
 }
 
 // The stream comes behind all that was done with the block.
@@ -123,14 +64,14 @@ static void take(struct program *program, struct block *block) {
     if (status == BASE_OUT_OF_MEMORY) return;
     if (status != BASE_OK) base_check_context("%s", base_status_message());
     BASE_CHECK_EQ(status, BASE_OK);
-    *block = (struct block){.pointer = pointer, .size = size, .owner = owner, .last = owner};
+    *block = (struct block){.bytes = {pointer, size, 0}, .owner = owner, .last = owner};
     write_block(program, block, owner);
 }
 
 static void give(struct program *program, struct block *block) {
     // Its own stream comes behind the others' doings or not: record_stream sees to either.
-    BASE_CHECK_EQ(allocator_free(program->allocator, block->pointer), BASE_OK);
-    block->pointer = NULL;
+    BASE_CHECK_EQ(allocator_free(program->allocator, block->bytes.pointer), BASE_OK);
+    block->bytes.pointer = NULL;
 }
 
 // Through a view now and then.
@@ -138,20 +79,21 @@ static void use(struct program *program, struct block *block) {
     const int stream = (int)base_random_below(&program->random, STREAMS);
     order_behind(program, block, stream);
     if (base_random_chance(&program->random, 0.5))
-        read_block(program, block, stream);
+        workload_race_read(&block->bytes, program->streams[stream]);
     else
         write_block(program, block, stream);
     if (stream != block->owner)
         BASE_CHECK_EQ(allocator_record_stream(program->allocator,
-                                              block->pointer +
-                                                  base_random_below(&program->random, block->size),
+                                              block->bytes.pointer +
+                                                  base_random_below(&program->random,
+                                                                    block->bytes.size),
                                               program->streams[stream]),
                       BASE_OK);
 }
 
 static void step(struct program *program) {
     struct block *const block = &program->blocks[base_random_below(&program->random, BLOCKS)];
-    if (block->pointer == NULL)
+    if (block->bytes.pointer == NULL)
         take(program, block);
     else if (base_random_chance(&program->random, 0.4))
         give(program, block);
@@ -244,7 +186,7 @@ static uint64_t run(const char *config, const char *schedule, uint64_t seed) {
             &(struct cca_options){.config = config, .warnings = {ignore_warning, NULL}}, &caching),
         BASE_OK);
     BASE_CHECK_EQ(workload_race_blocks_create(plant(caching), &program.allocator), BASE_OK);
-    wrong_bytes = 0;
+    (void)workload_race_wrong_bytes();
     for (int index = 0; index < STEPS; ++index)
         step(&program);
     cca_check(caching);
@@ -279,7 +221,7 @@ static void right_programs_have_no_race(uint64_t seed, int programs) {
                     run(configs[config], schedules[schedule], seed + (uint64_t)program);
                 if (races > 0) printf("%s", sim_race_report_at(0)->text);
                 BASE_CHECK_EQ(races, 0);
-                BASE_CHECK_EQ(wrong_bytes, 0);
+                BASE_CHECK_EQ(workload_race_wrong_bytes(), 0);
             }
 }
 
