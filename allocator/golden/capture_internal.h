@@ -4,6 +4,7 @@
 
 #include "allocator/captures.h"
 #include "allocator/cca.h"
+#include "allocator/checkpoint.h"
 #include "allocator/golden/capture_session.h"
 #include "base/thread.h"
 
@@ -22,6 +23,7 @@ struct golden_capture_thread {
 struct golden_capture_tensor {
     char *name;
     void *pointer; // NULL: none is allocated
+    void *last;    // where it is, or was
 };
 
 struct golden_capture_segment {
@@ -78,6 +80,12 @@ struct golden_capture_run {
     struct golden_capture_node *nodes;
     size_t node_count, node_capacity;
 
+    struct golden_capture_checkpoint {
+        const char *name;
+        struct cca_checkpoint *checkpoint;
+    } * checkpoints;
+    size_t checkpoint_count, checkpoint_capacity;
+
     struct golden_capture_tensor *tensors;
     size_t tensor_count, tensor_capacity;
     struct golden_capture_span *spans; // by address, apart from each other
@@ -95,8 +103,7 @@ struct golden_capture_thread *golden__capture_self(void);
 // capture_names.c. Streams, events and captures are there: the script was checked.
 cudaStream_t golden__capture_stream(const struct golden_capture_run *run, const char *name);
 cudaEvent_t golden__capture_event(const struct golden_capture_run *run, const char *name);
-const char *golden__capture_stream_name(const struct golden_capture_run *run,
-                                        cudaStream_t stream);
+const char *golden__capture_stream_name(const struct golden_capture_run *run, cudaStream_t stream);
 struct golden_capture *golden__capture_find(const struct golden_capture_run *run, const char *name);
 // The tensor of this name, made if there is none. Its index is its for the whole run.
 size_t golden__capture_tensor(struct golden_capture_run *run, const char *name);
@@ -124,7 +131,12 @@ bool golden__capture_print_cuda(struct golden_capture_run *run, cudaError_t erro
 void golden__capture_scope_perform(struct golden_capture_run *run,
                                    const struct golden_capture_operation *operation);
 
-// capture_memory.c: requests, queries, checkpoints.
+struct allocator_pool_id golden__capture_pool(const char *word);
+// capture_checkpoint.c
+void golden__capture_checkpoint_perform(struct golden_capture_run *run,
+                                        const struct golden_capture_operation *operation);
+
+// capture_memory.c: requests, queries, and what a client does besides.
 void golden__capture_memory_perform(struct golden_capture_run *run,
                                     const struct golden_capture_operation *operation);
 

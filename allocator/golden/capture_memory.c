@@ -42,7 +42,7 @@ static void perform_malloc(struct golden_capture_run *run,
     if (status == BASE_OK) {
         const size_t tensor = golden__capture_tensor(run, operation->words[0]);
         const size_t size = block_size_of_last(run);
-        run->tensors[tensor].pointer = pointer;
+        run->tensors[tensor].pointer = run->tensors[tensor].last = pointer;
         golden__capture_print_address(run, pointer);
         fprintf(run->output, " size %zu", size);
         golden__capture_own(run, (uintptr_t)pointer, (uintptr_t)pointer + size, tensor);
@@ -85,15 +85,10 @@ static void perform_record(struct golden_capture_run *run, const char *name, cud
 
 static void perform_empty(struct golden_capture_run *run,
                           const struct golden_capture_operation *operation) {
-    struct allocator_pool_id id;
-    enum base_status status;
-    if (operation->word_count == 0) {
-        status = allocator_empty_cache(run->allocator);
-    } else {
-        BASE_CHECK_EQ(sscanf(operation->words[0], "%" SCNu64 ",%" SCNu64, &id.capture, &id.user),
-                      2);
-        status = cca_pool_empty_cache(run->allocator, 0, id);
-    }
+    const enum base_status status =
+        operation->word_count == 0
+            ? allocator_empty_cache(run->allocator)
+            : cca_pool_empty_cache(run->allocator, 0, golden__capture_pool(operation->words[0]));
     golden__capture_print_error(run, status);
     golden__capture_print_events(run);
 }
@@ -242,7 +237,7 @@ void golden__capture_memory_perform(struct golden_capture_run *run,
     case GOLDEN_CAPTURE_CKPT_GET:
     case GOLDEN_CAPTURE_CKPT_SET:
     case GOLDEN_CAPTURE_LIVE:
-        fputs("error not built", run->output);
+        golden__capture_checkpoint_perform(run, operation);
         return;
     default:
         (void)golden__capture_print_cuda(run, runtime_call(run, operation));

@@ -34,8 +34,7 @@ cudaEvent_t golden__capture_event(const struct golden_capture_run *run, const ch
     return named(run->events, run->event_count, name);
 }
 
-const char *golden__capture_stream_name(const struct golden_capture_run *run,
-                                        cudaStream_t stream) {
+const char *golden__capture_stream_name(const struct golden_capture_run *run, cudaStream_t stream) {
     for (size_t index = 0; index < run->stream_count; index++)
         if (run->streams[index].handle == (void *)stream)
             return run->streams[index].name;

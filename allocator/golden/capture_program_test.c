@@ -1,5 +1,6 @@
 // The golden program over logs of graph captures: which arguments mean which logs, and what bad
 // scripts get.
+#include "allocator/golden/capture_logs.h"
 #include "allocator/golden/program_check.h"
 #include "base/check.h"
 

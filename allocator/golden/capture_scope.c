@@ -7,12 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct allocator_pool_id word_pool(struct golden_capture_run *run, const char *word) {
-    struct allocator_pool_id id = {0};
-    if (strcmp(word, "new") == 0)
-        id.capture = ++run->pool_number;
-    else
-        BASE_CHECK_EQ(sscanf(word, "%" SCNu64 ",%" SCNu64, &id.capture, &id.user), 2);
+struct allocator_pool_id golden__capture_pool(const char *word) {
+    struct allocator_pool_id id;
+    BASE_CHECK_EQ(sscanf(word, "%" SCNu64 ",%" SCNu64, &id.capture, &id.user), 2);
     return id;
 }
 
@@ -40,7 +37,9 @@ static struct golden_capture *capture_add(struct golden_capture_run *run, const 
 static bool begin_pool(struct golden_capture_run *run, struct golden_capture *capture,
                        const char *pool) {
     const struct cca_pool_filter filter = cca_capture_filter(&capture->accepted);
-    capture->pool = word_pool(run, pool);
+    capture->pool = strcmp(pool, "new") == 0
+                        ? (struct allocator_pool_id){.capture = ++run->pool_number}
+                        : golden__capture_pool(pool);
     fprintf(run->output, "pool p%" PRIu64 ",%" PRIu64 " ", capture->pool.capture,
             capture->pool.user);
     return print_outcome(run,
@@ -186,7 +185,7 @@ static enum base_status pool_change(struct golden_capture_run *run, enum golden_
 static void pool(struct golden_capture_run *run, const struct golden_capture_operation *operation) {
     int64_t count = 0;
     const bool well = print_outcome(
-        run, pool_change(run, operation->verb, word_pool(run, operation->words[0]), &count));
+        run, pool_change(run, operation->verb, golden__capture_pool(operation->words[0]), &count));
     if (well && operation->verb == GOLDEN_CAPTURE_POOL_COUNT)
         fprintf(run->output, " count %" PRId64, count);
 }

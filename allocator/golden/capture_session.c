@@ -112,6 +112,8 @@ static enum base_status run_create(struct golden_capture_run **created, const ch
                                       .numerics = SIM_NUMERICS_OFF,
                                       .addresses = SIM_ADDRESSES_ASCENDING};
     BASE_CHECK_EQ(sim_configure(&world), BASE_OK);
+    // As the recordings' stand-in has it.
+    BASE_CHECK_EQ(sim_reading("lost-unsafe", "refused"), BASE_OK);
     struct allocator *allocator;
     const enum base_status status =
         cca_allocator_create(&(struct cca_options){.config = config}, &allocator);
@@ -156,6 +158,7 @@ static void run_destroy(struct golden_capture_run *run) {
     cca_check(run->allocator);
     allocator_destroy(run->allocator);
     self = NULL;
+    BASE_CHECK_EQ(sim_reading("lost-unsafe", "allowed"), BASE_OK);
     fclose(run->silence);
     for (size_t index = 0; index < run->capture_count; index++)
         free(run->captures[index]);
@@ -163,6 +166,9 @@ static void run_destroy(struct golden_capture_run *run) {
         free(run->nodes[index].label);
     for (size_t index = 0; index < run->tensor_count; index++)
         free(run->tensors[index].name);
+    for (size_t index = 0; index < run->checkpoint_count; index++)
+        cca_checkpoint_destroy(run->checkpoints[index].checkpoint);
+    free(run->checkpoints);
     free(run->captures);
     free(run->nodes);
     free(run->tensors);

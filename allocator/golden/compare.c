@@ -225,7 +225,8 @@ void golden_result_print(const struct golden_result *result, FILE *output) {
         fprintf(output,
                 ": differs by design from line %zu on, agrees under %s\n  PyTorch   %s\n  here      "
                 "%s\n",
-                result->line_number, fault->setting, fault->torch, fault->ours);
+                result->line_number, fault->setting != NULL ? fault->setting : "no setting",
+                fault->torch, fault->ours);
     }
     if (result->verdict == GOLDEN_UNSUPPORTED) {
         fprintf(output, ": not compared: %s", result->reason);

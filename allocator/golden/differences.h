@@ -11,7 +11,7 @@
 #include "allocator/golden/compare.h"
 
 struct golden_fault {
-    const char *setting; // that does as PyTorch
+    const char *setting; // that does as PyTorch; NULL: none does in all
     const char *torch, *ours, *reason;
 };
 

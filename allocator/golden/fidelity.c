@@ -2,6 +2,8 @@
 #include "allocator/golden/fidelity.h"
 
 #include "allocator/config_keys.h"
+#include "allocator/golden/capture_compare.h"
+#include "allocator/golden/capture_logs.h"
 #include "allocator/golden/differences.h"
 #include "allocator/golden/recorded_logs.h"
 #include "allocator/pools.h"
@@ -9,6 +11,7 @@
 #include "allocator/testing.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 //--------------------------------------------------------------------------------------------------
 // What agrees.
@@ -45,14 +48,59 @@ static const struct group {
 };
 #define GROUP_COUNT (sizeof groups / sizeof groups[0])
 
-#define RECORDED_LOG_COUNT 132
+#define RECORDED_LOG_COUNT (132 + 240) // all but two, which no setting copies
+#define CAPTURE_FAULTS     "x_torch_faults:True"
 
 static const struct golden_result *replay(const char *log, const char *more) {
     static struct golden_result result;
     char path[256];
-    snprintf(path, sizeof path, FIDELITY_LOGS "/%s.log", log);
+    const bool is_capture = strchr(log, '.') != NULL;
+    snprintf(path, sizeof path, "%s%s.log", is_capture ? GOLDEN_CAPTURE_FOLDER : FIDELITY_LOGS "/",
+             log);
     golden_judge(path, &golden_subject_caching, more[0] != '\0' ? more : NULL, &result);
     return &result;
+}
+
+// Those that agree, with reuse on or off, and those that record a fault.
+struct capture_sums {
+    size_t logs[3], lines[3];
+};
+
+static struct capture_sums judge_captures(void) {
+    struct capture_sums sums = {0};
+    size_t count;
+    char **const paths = golden_capture_logs(&count);
+    for (size_t index = 0; index < count; index++) {
+        static struct golden_result result;
+        size_t row = strstr(paths[index], ".on.log") != NULL;
+        base_check_context("%s line %zu", paths[index], result.line_number);
+        golden_judge(paths[index], &golden_subject_caching, NULL, &result);
+        if (result.verdict == GOLDEN_DIFFERS_BY_DESIGN && result.difference->fault->setting == NULL)
+            continue;
+        if (result.verdict == GOLDEN_DIFFERS_BY_DESIGN) {
+            row = 2;
+            golden_judge(paths[index], &golden_subject_caching, CAPTURE_FAULTS, &result);
+        }
+        BASE_CHECK_EQ(result.verdict, GOLDEN_AGREES);
+        sums.logs[row]++;
+        sums.lines[row] += result.line_count;
+    }
+    base_check_context(NULL);
+    golden_capture_logs_free(paths, count);
+    return sums;
+}
+
+static void print_captures(FILE *output, size_t *logs, size_t *lines) {
+    static const char *const about[3] = {
+        "graph captures: streams, events, graphs, errors | ",
+        "the same with reuse inside a capture | `graph_capture_record_stream_reuse:True`",
+        "PyTorch's faults in captures | `" CAPTURE_FAULTS "`"};
+    const struct capture_sums sums = judge_captures();
+    for (int row = 0; row < 3; row++) {
+        fprintf(output, "| %s | %zu | %zu |\n", about[row], sums.logs[row], sums.lines[row]);
+        *logs += sums.logs[row];
+        *lines += sums.lines[row];
+    }
 }
 
 static void print_agreement(FILE *output) {
@@ -75,6 +123,7 @@ static void print_agreement(FILE *output) {
         lines += line_count;
     }
     base_check_context(NULL);
+    print_captures(output, &logs, &lines);
     BASE_CHECK_EQ(logs, RECORDED_LOG_COUNT);
     fprintf(output, "| **together** | | **%zu** | **%zu** |\n", logs, lines);
 }
@@ -100,6 +149,30 @@ static const struct {
      "alloc 4 943718400 0 = error c10::Error CUDA error: invalid argument | m1"},
 };
 
+// The same for lines of a capture.
+static const struct {
+    const char *freedom, *recorded, *replayed, *wrong;
+} capture_freedoms[] = {
+    {"in captures PyTorch's own questions to the driver, `q=[...]`", "= ok n1 q=[ci:2 nd:3]",
+     "= ok n1", "= ok n2"},
+    {"what the streams of an invalidated capture depended on: CUDA does not tell",
+     "= status 2 set n0", "= status 2", "= status 1"},
+};
+
+static void print_capture_freedoms(FILE *output) {
+    for (size_t row = 0; row < sizeof capture_freedoms / sizeof capture_freedoms[0]; row++) {
+        base_check_context("%s", capture_freedoms[row].freedom);
+        BASE_CHECK(golden_capture_lines_agree("", capture_freedoms[row].recorded,
+                                              capture_freedoms[row].replayed));
+        BASE_CHECK(!golden_capture_lines_agree("", capture_freedoms[row].recorded,
+                                               capture_freedoms[row].wrong));
+        fprintf(output, "- %s\n", capture_freedoms[row].freedom);
+    }
+    fputs("- an operation that crashes PyTorch, tried in a process of its own, does not crash here\n",
+          output);
+    base_check_context(NULL);
+}
+
 static void print_freedoms(FILE *output) {
     for (size_t row = 0; row < sizeof freedoms / sizeof freedoms[0]; row++) {
         base_check_context("%s", freedoms[row].freedom);
@@ -108,6 +181,7 @@ static void print_freedoms(FILE *output) {
         fprintf(output, "- %s\n", freedoms[row].freedom);
     }
     base_check_context(NULL);
+    print_capture_freedoms(output);
 }
 
 //--------------------------------------------------------------------------------------------------
@@ -133,8 +207,9 @@ static void print_differences(FILE *output) {
                     golden_differences[row].line);
             separator = "; ";
         }
-        fprintf(output, " | %s | %s | %s | `%s` |\n", fault->torch, fault->ours, fault->reason,
-                fault->setting);
+        const char *const quote = fault->setting != NULL ? "`" : "";
+        fprintf(output, " | %s | %s | %s | %s%s%s |\n", fault->torch, fault->ours, fault->reason,
+                quote, fault->setting != NULL ? fault->setting : "none", quote);
     }
 }
 

@@ -5,7 +5,6 @@
 #include "base/child.h"
 
 #define GOLDEN_LOGS_FOLDER "allocator/golden/testdata/"
-#define GOLDEN_CAPTURE_FOLDER GOLDEN_LOGS_FOLDER "capture/"
 
 // Writes a file of the test's and returns its path; valid for the next seven calls.
 const char *program_write(const char *name, const char *text);
