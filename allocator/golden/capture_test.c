@@ -57,6 +57,7 @@ static void every_log_agrees_or_records_a_fault(void) {
 static void pytorchs_faults_are_copied_short_of_crashing(void) {
     const struct sums sums = judge_all("x_torch_faults:True");
     BASE_CHECK_EQ(sums.agree, COPIED_COUNT);
+    BASE_CHECK_EQ(sums.agree + sums.design, LOG_COUNT);
     BASE_CHECK_EQ(sums.survived, SURVIVED_COUNT);
 }
 

@@ -139,10 +139,11 @@ static void compare(const char *path, const struct golden_subject *subject, cons
 void golden_judge(const char *path, const struct golden_subject *subject, const char *more,
                   struct golden_result *result) {
     compare(path, subject, more, result);
-    if (result->verdict != GOLDEN_DIFFERS || more != NULL)
-        return;
     const struct golden_difference *const difference = difference_find(path);
-    if (difference == NULL || difference->line != result->line_number)
+    if (result->verdict != GOLDEN_DIFFERS || difference == NULL ||
+        difference->line != result->line_number)
+        return;
+    if (more != NULL && difference->fault->setting != NULL)
         return;
     static struct golden_result as_torch;
     if (difference->fault->setting != NULL)

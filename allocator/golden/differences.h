@@ -25,7 +25,7 @@ extern const struct golden_difference golden_differences[];
 extern const size_t golden_difference_count;
 
 // Compares the log at PATH, of a capture or not, and knows the differences above: the verdict is
-// GOLDEN_DIFFERS_BY_DESIGN then, where nothing is added to the log's settings.
+// GOLDEN_DIFFERS_BY_DESIGN then, where nothing is added to the log's settings, or no setting helps.
 void golden_judge(const char *path, const struct golden_subject *subject, const char *more,
                   struct golden_result *result);
 
