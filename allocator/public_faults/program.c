@@ -11,7 +11,7 @@ static const struct base_program program = {
     .arguments = "[THEME or NAME]...",
     .summary = "Runs faults that users of GPU caching allocators reported in public, by name: what "
                "is to be expected under each setting, and what comes.",
-    .details = "Themes: fragmentation, streams, expandable, settings, numbers. A name is one of "
+    .details = "Themes: fragmentation, streams, expandable, settings, numbers, graphs. A name is one of "
                "those printed, such as pt#189504. Without: all. Exit status: 0 every value is as "
                "expected, 1 one differs, 2 there is no such theme or name.",
     .argument_count_minimum = 0,

@@ -9,6 +9,7 @@ const struct public_fault_theme public_fault_themes[PUBLIC_FAULT_THEME_COUNT] = 
     {"expandable", public_faults_expandable, PUBLIC_FAULTS_EXPANDABLE_COUNT},
     {"settings", public_faults_settings, PUBLIC_FAULTS_SETTINGS_COUNT},
     {"numbers", public_faults_numbers, PUBLIC_FAULTS_NUMBERS_COUNT},
+    {"graphs", public_faults_graphs, PUBLIC_FAULTS_GRAPHS_COUNT},
 };
 
 bool public_fault_line_agrees(const struct public_fault_line *line) {

@@ -47,7 +47,7 @@ struct public_fault_theme {
     const struct public_fault_case *cases;
     size_t count;
 };
-#define PUBLIC_FAULT_THEME_COUNT 5
+#define PUBLIC_FAULT_THEME_COUNT 6
 extern const struct public_fault_theme public_fault_themes[PUBLIC_FAULT_THEME_COUNT];
 
 #endif

@@ -10,6 +10,7 @@
 #define PUBLIC_FAULTS_EXPANDABLE_COUNT    14
 #define PUBLIC_FAULTS_SETTINGS_COUNT      13
 #define PUBLIC_FAULTS_NUMBERS_COUNT       10
+#define PUBLIC_FAULTS_GRAPHS_COUNT        8
 
 extern const struct public_fault_case
     public_faults_fragmentation[PUBLIC_FAULTS_FRAGMENTATION_COUNT];
@@ -17,5 +18,6 @@ extern const struct public_fault_case public_faults_streams[PUBLIC_FAULTS_STREAM
 extern const struct public_fault_case public_faults_expandable[PUBLIC_FAULTS_EXPANDABLE_COUNT];
 extern const struct public_fault_case public_faults_settings[PUBLIC_FAULTS_SETTINGS_COUNT];
 extern const struct public_fault_case public_faults_numbers[PUBLIC_FAULTS_NUMBERS_COUNT];
+extern const struct public_fault_case public_faults_graphs[PUBLIC_FAULTS_GRAPHS_COUNT];
 
 #endif
