@@ -6,6 +6,7 @@
 #include "tensor/backend.h"
 
 #include "base/check.h"
+#include "base/half.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -39,8 +40,8 @@ static struct number load(const void *data, enum tensor_type type) {
     case TENSOR_BFLOAT16: {
         uint16_t bits;
         memcpy(&bits, data, sizeof bits);
-        number.floating = (double)(type == TENSOR_FLOAT16 ? tensor_half_to_float(bits)
-                                                          : tensor_bfloat16_to_float(bits));
+        number.floating = (double)(type == TENSOR_FLOAT16 ? base_half_to_float(bits)
+                                                          : base_bfloat16_to_float(bits));
         break;
     }
     case TENSOR_FLOAT32: {
@@ -79,7 +80,7 @@ static void store(void *data, enum tensor_type type, struct number number) {
     case TENSOR_BFLOAT16: {
         const float value = (float)number.floating;
         const uint16_t bits =
-            type == TENSOR_FLOAT16 ? tensor_float_to_half(value) : tensor_float_to_bfloat16(value);
+            type == TENSOR_FLOAT16 ? base_half_from_float(value) : base_bfloat16_from_float(value);
         memcpy(data, &bits, sizeof bits);
         break;
     }

@@ -50,8 +50,8 @@ struct tape_sum_payload {
     int64_t sizes[TENSOR_RANK_MAX];
     bool is_reduced[TENSOR_RANK_MAX], is_kept;
 };
-extern const struct tape_formula tape_sum, tape_sum_dims, tape_mm, tape_cat, tape_stack, tape_index,
-    tape_index_put;
+extern const struct tape_formula tape_sum, tape_sum_dims, tape_mm, tape_bmm, tape_cat, tape_stack,
+    tape_index, tape_index_put;
 struct tape_join_payload {
     int dim;
     int64_t lengths[]; // of each input along DIM

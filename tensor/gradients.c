@@ -192,28 +192,33 @@ static enum base_status sum_back(struct tape_node *node, struct tensor *gradient
     return status;
 }
 
-static enum base_status mm_back(struct tape_node *node, struct tensor *gradients,
-                                struct tensor *results) {
+// LEFT times RIGHT, of which one is turned round in its last two dimensions.
+static enum base_status turned_product(struct tensor left, struct tensor right, bool turn_left,
+                                       struct tensor *result) {
+    struct tensor turned;
+    enum base_status status = tensor_transpose(turn_left ? left : right, -2, -1, &turned);
+    if (status != BASE_OK)
+        return status;
+    const struct tensor a = turn_left ? turned : left, b = turn_left ? right : turned;
+    status = tensor_rank(a) == 2 ? tensor_mm(a, b, result) : tensor_bmm(a, b, result);
+    tensor_release(&turned);
+    return status;
+}
+
+static enum base_status product_back(struct tape_node *node, struct tensor *gradients,
+                                     struct tensor *results) {
     if (gradients[0].impl == NULL)
         return BASE_OK;
-    struct tensor a = {0}, b = {0}, turned = {0};
+    struct tensor a = {0}, b = {0};
     enum base_status status = BASE_OK;
     if (tape_wants(node, 0))
         status = tape_unpack(node, 1, &b);
     if (status == BASE_OK && tape_wants(node, 1))
         status = tape_unpack(node, 0, &a);
-    if (status == BASE_OK && tape_wants(node, 0)) {
-        status = tensor_transpose_2d(b, &turned);
-        if (status == BASE_OK)
-            status = tensor_mm(gradients[0], turned, &results[0]);
-        tensor_release(&turned);
-    }
-    if (status == BASE_OK && tape_wants(node, 1)) {
-        status = tensor_transpose_2d(a, &turned);
-        if (status == BASE_OK)
-            status = tensor_mm(turned, gradients[0], &results[1]);
-        tensor_release(&turned);
-    }
+    if (status == BASE_OK && tape_wants(node, 0))
+        status = turned_product(gradients[0], b, false, &results[0]);
+    if (status == BASE_OK && tape_wants(node, 1))
+        status = turned_product(a, gradients[0], true, &results[1]);
     tensor_release(&a);
     tensor_release(&b);
     return status;
@@ -314,7 +319,8 @@ FORMULA(tape_fill_tensor, "FillBackward3", overwrite_back); // the engine adds i
 FORMULA(tape_zero, "ZeroBackward0", zeros_back);
 FORMULA(tape_sum, "SumBackward0", sum_back);
 FORMULA(tape_sum_dims, "SumBackward1", sum_back);
-FORMULA(tape_mm, "MmBackward0", mm_back);
+FORMULA(tape_mm, "MmBackward0", product_back);
+FORMULA(tape_bmm, "BmmBackward0", product_back);
 FORMULA(tape_cat, "CatBackward0", cat_back);
 FORMULA(tape_stack, "StackBackward0", stack_back);
 FORMULA(tape_index, "IndexBackward0", index_back);

@@ -66,6 +66,34 @@ FUNCTION(f_mm) {
     tensor_release(&turned);
     return status;
 }
+// Batches whose leading dimensions broadcast: [3,2] by [2,2,3].
+FUNCTION(f_matmul_batched) {
+    struct tensor cube, turned;
+    STEP(tensor_expand(b, SIZES(2, 3, 2), &cube));
+    STEP(tensor_transpose(cube, 1, 2, &turned));
+    const enum base_status status = tensor_matmul(a, turned, result);
+    tensor_release(&cube);
+    tensor_release(&turned);
+    return status;
+}
+FUNCTION(f_matmul_folded) { // many rows, one matrix
+    struct tensor cube, square;
+    STEP(tensor_view(a, SIZES(3, 1, 2), &cube));
+    STEP(tensor_slice(b, 0, 0, 2, 1, &square));
+    const enum base_status status = tensor_matmul(cube, square, result);
+    tensor_release(&cube);
+    tensor_release(&square);
+    return status;
+}
+FUNCTION(f_matmul_vectors) {
+    struct tensor row, dot;
+    STEP(tensor_select(b, 0, 1, &row));
+    STEP(tensor_matmul(a, row, &dot));
+    const enum base_status status = tensor_matmul(dot, a, result);
+    tensor_release(&row);
+    tensor_release(&dot);
+    return status;
+}
 FUNCTION(f_broadcast) {
     struct tensor row;
     STEP(tensor_select(b, 0, 1, &row));
@@ -265,6 +293,9 @@ static void gradients_agree_with_finite_differences(void) {
     CASE(f_sum_rows);
     CASE(f_sum_kept);
     CASE(f_mm);
+    CASE(f_matmul_batched);
+    CASE(f_matmul_folded);
+    CASE(f_matmul_vectors);
     CASE(f_broadcast);
     CASE(f_cat);
     CASE(f_stack);

@@ -326,6 +326,9 @@ enum base_status tensor_sum(struct tensor self, struct tensor *result) BASE_MUST
 enum base_status tensor_sum_dims(struct tensor self, const int64_t *dims, int count, bool keep,
                                  struct tensor *result) BASE_MUST_USE;
 enum base_status tensor_mm(struct tensor a, struct tensor b, struct tensor *result) BASE_MUST_USE;
+// Of batches of matrices: [n, i, k] and [n, k, j].
+enum base_status tensor_bmm(struct tensor a, struct tensor b, struct tensor *result) BASE_MUST_USE;
+// By rank: vectors, matrices, or batches whose leading dimensions broadcast.
 enum base_status tensor_matmul(struct tensor a, struct tensor b,
                                struct tensor *result) BASE_MUST_USE;
 enum base_status tensor_cat(const struct tensor *tensors, int count, int64_t dim,

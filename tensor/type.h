@@ -73,10 +73,4 @@ void tensor_promotion_add(struct tensor_promotion *promotion, enum tensor_type t
 void tensor_promotion_add_scalar(struct tensor_promotion *promotion, struct tensor_scalar scalar);
 enum tensor_type tensor_promotion_result(const struct tensor_promotion *promotion);
 
-// 16-bit floats as bits; to them, ties go to even.
-float tensor_half_to_float(uint16_t bits);
-uint16_t tensor_float_to_half(float value);
-float tensor_bfloat16_to_float(uint16_t bits);
-uint16_t tensor_float_to_bfloat16(float value);
-
 #endif

@@ -1,4 +1,5 @@
 // Details of a log: lines of names and storages. See session_internal.h.
+#include "base/half.h"
 #include "tensor/golden/session_internal.h"
 
 #include <inttypes.h>
@@ -164,10 +165,10 @@ void golden_value_text(enum tensor_type type, const void *bytes, char text[40]) 
         snprintf(text, 40, "%" PRId64, value.i64);
         return;
     case TENSOR_FLOAT16:
-        floating_text((double)tensor_half_to_float(value.bits), 9, text);
+        floating_text((double)base_half_to_float(value.bits), 9, text);
         return;
     case TENSOR_BFLOAT16:
-        floating_text((double)tensor_bfloat16_to_float(value.bits), 9, text);
+        floating_text((double)base_bfloat16_to_float(value.bits), 9, text);
         return;
     case TENSOR_FLOAT32:
         floating_text((double)value.f32, 9, text);

@@ -73,7 +73,7 @@ struct golden_list {
     bool is_list; // else one number
 };
 
-// Arguments by the letters of an operation's form (session_table.h), and what it gives.
+// Arguments by the letters of an operation's form (operations.h), and what it gives.
 struct golden_call {
     struct golden_session *session;
     struct tensor tensors[GOLDEN_LIST_MAX];
@@ -100,18 +100,18 @@ struct golden_call {
     bool is_none;
 };
 
-struct golden_operation_row {
-    const char *name, *form;
-    bool writes; // its first tensor is printed
-    enum base_status (*run)(struct golden_call *call);
-};
-extern const struct golden_operation_row golden_operation_rows[];
-
 struct golden_name *golden_name_find(struct golden_session *session, const char *text);
 // A fresh binding of TEXT, whatever it was bound to before.
 enum base_status golden_name_bind(struct golden_session *session, const char *text,
                                   enum golden_kind kind, struct golden_name **name) BASE_MUST_USE;
 void golden_name_remove(struct golden_session *session, struct golden_name *name);
+
+// FORM: a letter a word, D the names that are made (*made), behind '?' what may be missing.
+enum base_status golden__arguments_take(struct golden_call *call, const char *form, char **words,
+                                        int count, char **made) BASE_MUST_USE;
+// Cuts TEXT at commas, brackets taken off; false if there are too many parts.
+bool golden__parts_cut(char *text, char *parts[GOLDEN_LIST_MAX], int *count);
+enum base_status golden__bad(const char *word, const char *what); // "... is no ..."
 
 enum base_status golden_line_add(struct golden_lines *lines, const char *text) BASE_MUST_USE;
 // Details: the names in MADE first, then all that changed.
