@@ -9,7 +9,8 @@
 //     graph-wide   every marker comes before all terminals of all streams of the capture; then
 //                  whatever is captured next, on any stream, comes behind the block's uses
 // Its costs are what replaced it: the graph grows by a node a stream a free, and every question
-// walks the whole graph again.
+// walks the whole graph again. And a marker is a node: one that a free puts behind the last join of
+// a forked stream is joined by nothing, and the driver refuses the end of the capture.
 //
 // Owns no block; the caller serialises.
 #ifndef TIDEMARK_ALLOCATOR_CAPTURE_MARKERS_H

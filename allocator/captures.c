@@ -66,7 +66,7 @@ static bool accepts_captured(void *context, cudaStream_t stream) {
     if (cudaStreamGetCaptureInfo(stream, &status, &capture, NULL, NULL, NULL, NULL) !=
         cudaSuccess) {
         (void)cudaGetLastError();
-        return false;
+        return true;
     }
     return status == cudaStreamCaptureStatusActive && capture == id;
 }

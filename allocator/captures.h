@@ -38,11 +38,13 @@
 //                  released go, and a capture that is not relaxed refuses their cudaFree
 // An invalidated capture refuses malloc and record_stream, BASE_INVALID_VALUE; frees are deferred.
 //
-// A malloc or an empty_cache outside of captures *flushes* what is deferred and no captured stream
-// needs any more: events are recorded for uses that were made outside of captures; without any the
-// block is free. With graph_capture_record_stream_reuse the end of a pool's scope does it for that
-// pool. PyTorch does not look whether the capture is over, and so hands the block out again in the
-// same graph before its streams are joined; x_torch_faults does the same.
+// A malloc or an empty_cache outside of captures *flushes* what is deferred: events are recorded for
+// uses that were made outside of captures; without any the block is free. What a capture under way
+// may still use is then free for the books, but is handed out on its stream only when the graph
+// proves it, or the capture is over (blocks of expandable segments stay deferred instead). With
+// graph_capture_record_stream_reuse the end of a pool's scope does it for that pool. PyTorch does
+// not look whether the capture is over, and hands the block out again in the same graph before its
+// streams are joined; x_torch_faults does the same.
 //
 // Cost: devices without a mark and without deferred frees pay nothing. With them each call asks the
 // driver for the state of a stream or two; with reuse a malloc visits each node of the graph once a
@@ -75,7 +77,8 @@ enum base_status cca_capture_end(struct allocator *allocator, int device,
                                  unsigned long long id) BASE_MUST_USE;
 
 // A filter that accepts the streams that capture *ID captures; *ID is read at each request, 0 is
-// none. It must live as long as the scope. Asks the driver.
+// none. It must live as long as the scope. Asks the driver; a stream that it cannot ask about is
+// accepted, since memory of the pool is safe for whatever the stream does.
 struct cca_pool_filter cca_capture_filter(const _Atomic(unsigned long long) *id);
 
 // The calling thread's current stream on a device. PyTorch asks it whether a call is made in a
@@ -87,7 +90,7 @@ struct cca_current_stream_source {
 };
 
 // NULL, as at the start: what counts are the streams that a call is about: of a malloc its stream,
-// of a free those that use the block, of record_stream the one that is recorded, of empty_cache all
+// of a free the block's and those that use it, of record_stream the one that is recorded, of empty_cache all
 // that captures began on. Before other threads use the allocator.
 void cca_set_current_stream_source(struct allocator *allocator,
                                    const struct cca_current_stream_source *source);

@@ -140,6 +140,10 @@ static void a_free_in_a_capture_waits_for_its_end(void) {
     BASE_CHECK_EQ(allocator_free(setting->allocator, block), BASE_INVALID_POINTER);
     BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
     BASE_CHECK_EQ(active(setting), 2); // nothing was asked for since
+    struct cca_pending_frees pending;
+    BASE_CHECK_EQ(cca_pending_frees(setting->allocator, DEVICE, &pending), BASE_OK);
+    BASE_CHECK_EQ(pending.blocks, 1);
+    BASE_CHECK_EQ(pending.deferred_bytes, BLOCK);
     // The first request afterwards; the capture's use needs no event.
     sim_stream_hold(setting->side, true);
     void *const eager = testing_malloc(setting->allocator, BLOCK, setting->other);

@@ -147,6 +147,8 @@ struct cca_pending_frees {
     // stream destroyed and made anew).
     size_t stuck_blocks, stuck_bytes;
     size_t events; // that are queued
+    // Freed in a graph capture (allocator/captures.h): they have no events yet
+    size_t deferred_blocks, deferred_bytes;
 };
 // Asks every queued event, and changes nothing. Cost: one cudaEventQuery an event under the lock
 // that polling takes; for reports, not for a hot path. Polls of other threads wait meanwhile.

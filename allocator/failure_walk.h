@@ -41,6 +41,8 @@ struct failure_scenario {
 extern const struct failure_scenario failure_scenarios[];
 extern const size_t failure_scenario_count;
 
+void failure_capture(struct failure_walk *walk); // failure_captures.c
+
 // Any call of the allocator as a step of a scenario: its status.
 #define FAILURE_STEP(walk, call) failure_step_end(walk, (failure_step_begin(), (call)))
 void failure_step_begin(void);

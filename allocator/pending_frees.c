@@ -62,6 +62,18 @@ static void clear_queue_locked(const struct cca *cca, const struct cca__event_qu
     }
 }
 
+static void add_deferred_locked(struct cca__device *device, struct cca_pending_frees *numbers) {
+    cca__lock_take(&device->captures_lock);
+    for (uint32_t number = device->captures.first_deferred; number != 0;
+         number = cca__block_at(device->owner, number)->link[2]) {
+        ++numbers->deferred_blocks;
+        numbers->deferred_bytes += cca__block_at(device->owner, number)->size;
+    }
+    cca__lock_release(&device->captures_lock);
+    numbers->blocks += numbers->deferred_blocks;
+    numbers->bytes += numbers->deferred_bytes;
+}
+
 enum base_status cca_pending_frees(struct allocator *allocator, int ordinal,
                                    struct cca_pending_frees *numbers) {
     struct cca *const cca = cca__of(allocator);
@@ -74,6 +86,7 @@ enum base_status cca_pending_frees(struct allocator *allocator, int ordinal,
         status = ask_queue_locked(device, &device->by_handle[index]->queue);
     for (size_t index = 0; index < device->stream_count && status == BASE_OK; ++index)
         add_queue_locked(cca, &device->by_handle[index]->queue, &counted);
+    add_deferred_locked(device, &counted);
     for (size_t index = 0; index < device->stream_count; ++index)
         clear_queue_locked(cca, &device->by_handle[index]->queue);
     cca__lock_release(&device->events_lock);

@@ -99,6 +99,22 @@ RUNTIME(cudaGetDeviceProperties, (struct cudaDeviceProp * properties, int device
         (properties, device), (void)0)
 RUNTIME(cudaStreamIsCapturing, (cudaStream_t stream, enum cudaStreamCaptureStatus *status),
         (stream, status), (void)0)
+RUNTIME(cudaStreamGetCaptureInfo,
+        (cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id,
+         cudaGraph_t *graph, const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges,
+         size_t *count),
+        (stream, status, id, graph, nodes, edges, count), (void)0)
+RUNTIME(cudaStreamUpdateCaptureDependencies,
+        (cudaStream_t stream, cudaGraphNode_t *nodes, const cudaGraphEdgeData *edges, size_t count,
+         unsigned int flags),
+        (stream, nodes, edges, count, flags), (void)0)
+RUNTIME(cudaThreadExchangeStreamCaptureMode, (enum cudaStreamCaptureMode * mode), (mode), (void)0)
+RUNTIME(cudaGraphNodeGetDependencies,
+        (cudaGraphNode_t node, cudaGraphNode_t *nodes, cudaGraphEdgeData *edges, size_t *count),
+        (node, nodes, edges, count), (void)0)
+RUNTIME(cudaGraphAddEmptyNode,
+        (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *nodes, size_t count),
+        (node, graph, nodes, count), (void)0)
 RUNTIME(cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event, unsigned int flags),
         (stream, event, flags), (void)0)
 RUNTIME(cudaDeviceSynchronize, (void), (), (void)0)

@@ -21,6 +21,11 @@
     X(cudaSetDevice)                                                                               \
     X(cudaGetDeviceProperties)                                                                     \
     X(cudaStreamIsCapturing)                                                                       \
+    X(cudaStreamGetCaptureInfo)                                                                    \
+    X(cudaStreamUpdateCaptureDependencies)                                                         \
+    X(cudaThreadExchangeStreamCaptureMode)                                                         \
+    X(cudaGraphNodeGetDependencies)                                                                \
+    X(cudaGraphAddEmptyNode)                                                                       \
     X(cudaGetDriverEntryPointByVersion)                                                            \
     /* from here on it does */                                                                     \
     X(cudaMemGetInfo)                                                                              \
