@@ -15,6 +15,7 @@ SECTIONS = [
     "Free, record_stream, events",
     "Private pools",
     "Expandable segments",
+    "Captures of CUDA graphs",
     "Settings",
     "History and snapshot",
     "Beyond PyTorch",
