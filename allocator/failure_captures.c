@@ -26,6 +26,9 @@ void failure_capture(struct failure_walk *walk) {
     told.id = testing_capture_id(walk->streams[1]);
     atomic_store(&number, told.id);
     const bool is_marked = FAILURE_STEP(walk, cca_capture_begin(allocator, 0, &told)) == BASE_OK;
+    testing_launch(walk->streams[1]);
+    testing_order(walk->streams[1], walk->streams[2]);
+    testing_launch(walk->streams[2]);
     take_used(walk, 1, 20 * mib);
     take_used(walk, 2, 1000);
     failure_mark(walk, 0, 2); // from before
