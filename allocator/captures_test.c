@@ -458,6 +458,31 @@ static void what_a_part_deferred_waits_for_the_whole(void) {
     setting_end(setting);
 }
 
+static bool accepts_no_stream(void *context, cudaStream_t stream) {
+    (void)context;
+    (void)stream;
+    return false;
+}
+
+// Up to about 2.10 every scope counted as a capture, whoever asked; since then only marks do.
+static void an_open_scope_was_a_capture(const char *config, bool is_capture) {
+    static const struct cca_pool_filter filter = {.accepts = accepts_no_stream};
+    struct setting *const setting = setting_make(config);
+    BASE_CHECK_EQ(cca_pool_begin(setting->allocator, DEVICE, second_pool, &filter), BASE_OK);
+    void *const block = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK_EQ(allocator_record_stream(setting->allocator, block, setting->side), BASE_OK);
+    testing_free(setting->allocator, block);
+    void *const first = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK_EQ(first == block, !is_capture);
+    BASE_CHECK_EQ(cca_pool_end(setting->allocator, DEVICE, second_pool), BASE_OK);
+    void *const second = testing_malloc(setting->allocator, BLOCK, setting->main);
+    if (is_capture) BASE_CHECK(second == block);
+    testing_free(setting->allocator, first);
+    testing_free(setting->allocator, second);
+    BASE_CHECK_EQ(cca_pool_release(setting->allocator, DEVICE, second_pool), BASE_OK);
+    setting_end(setting);
+}
+
 // PyTorch loses a block that is freed in an invalidated capture. Here its second free succeeds.
 static void a_free_that_an_assertion_breaks_off_can_be_made_again(void) {
     struct setting *const setting = setting_capturing("x_torch_faults:True");
@@ -530,6 +555,8 @@ int main(void) {
     empty_cache_in_a_capture_keeps_what_is_cached();
     the_current_stream_decides_where_it_is_told();
     what_a_part_deferred_waits_for_the_whole();
+    an_open_scope_was_a_capture("x_torch:2.8", true);
+    an_open_scope_was_a_capture("", false);
     a_free_that_an_assertion_breaks_off_can_be_made_again();
     an_event_in_an_unknown_capture_is_recorded_again();
     return 0;
