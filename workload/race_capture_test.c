@@ -57,8 +57,9 @@ static void right_programs_have_no_race(uint64_t seed, int programs) {
     }
 }
 
-static void a_wrong_rule_is_found(const char *config, enum workload_race_plant plant, uint64_t seed,
-                                  int programs) {
+// How many of the programs the checker tells something of.
+static int count_told(const char *config, enum workload_race_plant plant, bool unjoins,
+                      uint64_t seed, int programs) {
     struct workload_race_found found;
     int told = 0;
     for (int program = 0; program < programs; program++) {
@@ -68,14 +69,27 @@ static void a_wrong_rule_is_found(const char *config, enum workload_race_plant p
                                                 schedules[(size_t)program % COUNT(schedules)],
                                             .seed = seed + (uint64_t)program,
                                             .plant = plant,
-                                            .unjoins = true,
+                                            .unjoins = unjoins,
                                             .alone = true},
             &found);
         told += found.races > 0;
     }
-    printf("\"%s\" with planted rule %d: %d of %d programs tell\n", config, (int)plant, told,
-           programs);
-    BASE_CHECK_GT(told, programs / 2);
+    printf("\"%s\", planted rule %d, joins %s: %d of %d programs tell\n", config, (int)plant,
+           unjoins ? "taken back" : "stay", told, programs);
+    return told;
+}
+
+static void wrong_rules_are_found(uint64_t seed, int programs) {
+    const int most = programs / 2;
+    BASE_CHECK_GT(count_told(REUSE, WORKLOAD_RACE_FORGETS_USES, true, seed, programs), most);
+    BASE_CHECK_GT(count_told(REUSE, WORKLOAD_RACE_MISSES_STREAM, true, seed, programs), most);
+}
+
+static void pytorchs_memory_of_joins_is_found_where_they_are_taken_back(uint64_t seed,
+                                                                        int programs) {
+    static const char config[] = REUSE ",x_torch_faults:True";
+    BASE_CHECK_GT(count_told(config, WORKLOAD_RACE_SOUND, true, seed, programs), programs / 2);
+    BASE_CHECK_EQ(count_told(config, WORKLOAD_RACE_SOUND, false, seed, programs), 0);
 }
 
 int main(int argc, char **argv) {
@@ -83,10 +97,8 @@ int main(int argc, char **argv) {
     const int programs = argc > 2 ? atoi(argv[2]) : 6;
     printf("seed %" PRIu64 "\n", seed);
     right_programs_have_no_race(seed, programs);
-    a_wrong_rule_is_found(REUSE, WORKLOAD_RACE_FORGETS_USES, seed, programs);
-    a_wrong_rule_is_found(REUSE, WORKLOAD_RACE_MISSES_STREAM, seed, programs);
-    // PyTorch remembers what a stream came behind when that is taken back.
-    a_wrong_rule_is_found(REUSE ",x_torch_faults:True", WORKLOAD_RACE_SOUND, seed, programs);
+    wrong_rules_are_found(seed, programs);
+    pytorchs_memory_of_joins_is_found_where_they_are_taken_back(seed, programs);
     base_check_context(NULL);
     return 0;
 }
