@@ -4,6 +4,7 @@
 #include "simulator/blas_status.h"
 #include "simulator/capture.h"
 #include "simulator/checked.h"
+#include "simulator/plant.h"
 #include "simulator/profile.h"
 #include "simulator/stream.h"
 
@@ -204,7 +205,9 @@ cublasStatus_t cublasGetStream(cublasHandle_t handle, cudaStream_t *stream) {
 }
 
 static bool is_workspace(const void *workspace, size_t size) {
-    return (uintptr_t)workspace % WORKSPACE_ALIGNMENT == 0 && (workspace != NULL || size == 0);
+    const bool is_aligned = (uintptr_t)workspace % WORKSPACE_ALIGNMENT == 0;
+    return (is_aligned || sim__planted(SIM__PLANT_BLAS_WORKSPACE)) &&
+           (workspace != NULL || size == 0);
 }
 
 cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *workspace, size_t size) {

@@ -7,6 +7,7 @@
 #include "simulator/blas_product.h"
 
 #include "base/half.h"
+#include "simulator/plant.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -325,6 +326,8 @@ void sim__blas_product_body(const void *argument) {
     if (!sim__blas_scalar_read(&product->alpha, product->is_double, &alpha) ||
         !sim__blas_scalar_read(&product->beta, product->is_double, &beta))
         return;
+    if (sim__planted(SIM__PLANT_BLAS_BETA) && beta == 0)
+        beta = 1e-30;
     const bool reads = alpha != 0 && product->k > 0;
     for (int64_t i = 0; i < product->count; ++i) {
         struct bytes at;

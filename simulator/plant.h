@@ -83,6 +83,9 @@
     X(GRAPH_FREE_TWICE, "graph-free-twice", "memory of a graph has two free nodes")               \
     X(GRAPH_TRIM, "graph-trim", "cudaDeviceGraphMemTrim gives nothing back")                      \
     X(PEER_TWICE, "peer-twice", "peer access is enabled twice")                                   \
+    X(BLAS_BETA, "blas-beta", "a product reads C with a beta of 0")                               \
+    X(BLAS_SIZES, "blas-sizes", "a leading dimension that is too small is taken")                 \
+    X(BLAS_WORKSPACE, "blas-workspace", "a workspace of any alignment is taken")                  \
     X(ERROR_LOST, "error-lost", "a failing call does not set the last error")                     \
     X(ERROR_KEPT, "error-kept", "cudaGetLastError does not clear")                                \
     X(ERROR_CLEARED, "error-cleared", "cudaDeviceSynchronize clears the last error")
