@@ -60,7 +60,7 @@ struct tensor_backend {
 };
 
 extern const struct tensor_backend tensor__cpu;
-// Of the storage's device. BASE_UNSUPPORTED where there are no kernels for it.
+// Of the storage's device.
 enum base_status tensor__backend(const struct tensor_place *place,
                                  const struct tensor_backend **backend) BASE_MUST_USE;
 

@@ -98,7 +98,36 @@ static void tensors_of_two_devices_do_not_mix(void) {
     testing_place_end(&cpu);
 }
 
+// A product of a matrix and its transposed one, by cuBLAS; a sum and a broadcast, by kernels; and
+// the gradient of it all.
+static void operators_and_gradients_run_on_the_device(void) {
+    struct tensor_place place = device_place();
+    const float values[] = {1, 2, 3, 4, 5, 6}, wanted[] = {15, 33, 33, 78};
+    float read[6];
+    struct tensor self, other, product, shifted, sum;
+    CHECK_OK(tensor_from_bytes(&place, TENSOR_FLOAT32, SIZES(2, 3), values, &self));
+    CHECK_OK(tensor_set_requires_grad(self, true));
+    CHECK_OK(tensor_transpose(self, 0, 1, &other));
+    CHECK_OK(tensor_mm(self, other, &product));
+    CHECK_OK(tensor_add(product, tensor_operand_integer(1), tensor_integer(1), &shifted));
+    CHECK_OK(tensor_read(shifted, read));
+    BASE_CHECK_EQ(memcmp(read, wanted, sizeof wanted), 0);
+    CHECK_OK(tensor_sum(shifted, &sum));
+    CHECK_OK(tensor_backward(sum, (struct tensor){NULL}, false));
+    CHECK_OK(tensor_read(tensor_grad(self), read));
+    for (int i = 0; i < 6; i++) // twice the sum of the other row and its own
+        BASE_CHECK(read[i] == 2 * (values[i % 3] + values[3 + i % 3]));
+    tensor_release(&self);
+    tensor_release(&other);
+    tensor_release(&product);
+    tensor_release(&shifted);
+    tensor_release(&sum);
+    BASE_CHECK_EQ(stat(&place, false), 0);
+    allocator_destroy(place.allocator);
+}
+
 int main(void) {
+    operators_and_gradients_run_on_the_device();
     view_takes_no_block_and_keeps_its_storages();
     storage_grows_on_the_device_and_keeps_its_bytes();
     record_stream_through_a_slice_defers_the_whole_storage();

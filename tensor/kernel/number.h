@@ -185,9 +185,12 @@ struct tensor_kernel_number {
 TENSOR_KERNEL struct tensor_kernel_number tensor_kernel_convert(struct tensor_kernel_number number,
                                                                 int from, int to) {
     const bool is_floating = tensor_kernel_is_floating(from);
-    if (tensor_kernel_is_floating(to))
-        number.floating =
-            tensor_kernel_round(is_floating ? number.floating : (double)number.integer, to);
+    if (!is_floating && to == TENSOR_KERNEL_FLOAT64)
+        number.floating = (double)number.integer;
+    else if (!is_floating && tensor_kernel_is_floating(to))
+        number.floating = (double)(float)number.integer; // rounded once
+    else if (tensor_kernel_is_floating(to))
+        number.floating = tensor_kernel_round(number.floating, to);
     else if (is_floating)
         number.integer = to == TENSOR_KERNEL_BOOL
                              ? number.floating != 0
