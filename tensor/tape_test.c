@@ -115,6 +115,16 @@ FUNCTION(f_as_strided) { // elements several times over
     (void)b;
     return tensor_as_strided(a, SIZES(3, 2), SIZES(1, 2), NULL, result);
 }
+FUNCTION(f_as_strided_of_expanded) { // the source has elements several times over, too
+    struct tensor thin, wide;
+    (void)b;
+    STEP(tensor_slice(a, 1, 0, 1, 1, &thin));
+    STEP(tensor_expand(thin, SIZES(3, 4), &wide));
+    const enum base_status status = tensor_as_strided(wide, SIZES(2), SIZES(2), NULL, result);
+    tensor_release(&thin);
+    tensor_release(&wide);
+    return status;
+}
 FUNCTION(f_expand) {
     struct tensor thin;
     (void)b;
@@ -302,6 +312,7 @@ static void gradients_agree_with_finite_differences(void) {
     CASE(f_unfold);
     CASE(f_diagonal);
     CASE(f_as_strided);
+    CASE(f_as_strided_of_expanded);
     CASE(f_expand);
     CASE(f_permute_reshape);
     CASE(f_split);
@@ -395,11 +406,14 @@ static void long_chain_is_run_and_freed_without_deep_calls(void) {
     testing_place_end(&place);
 }
 
+// The sum hands one gradient on to both.
 static void two_gradients_never_share_memory(void) {
     struct tensor_place place = testing_place();
-    struct tensor a = leaf_of(&place), b = leaf_of(&place), sum, whole;
+    struct tensor a = leaf_of(&place), b = leaf_of(&place), factor, sum, product, whole;
+    CHECK_OK(tensor_full(&place, TENSOR_FLOAT32, SIZES(3), tensor_integer(2), &factor));
     CHECK_OK(tensor_add(a, OF(b), unit(), &sum));
-    CHECK_OK(tensor_sum(sum, &whole));
+    CHECK_OK(tensor_mul(sum, OF(factor), &product));
+    CHECK_OK(tensor_sum(product, &whole));
     CHECK_OK(tensor_backward(whole, none, false));
     struct tensor_storage *storage_a = tensor_storage(tensor_grad(a)),
                           *storage_b = tensor_storage(tensor_grad(b));
@@ -407,12 +421,14 @@ static void two_gradients_never_share_memory(void) {
     CHECK_OK(tensor_zero_(tensor_grad(a)));
     float values[3];
     CHECK_OK(tensor_read(tensor_grad(b), values));
-    BASE_CHECK_EQ(values[0], 1);
+    BASE_CHECK_EQ(values[0], 2);
     tensor_storage_release(&storage_a);
     tensor_storage_release(&storage_b);
     tensor_release(&a);
     tensor_release(&b);
+    tensor_release(&factor);
     tensor_release(&sum);
+    tensor_release(&product);
     tensor_release(&whole);
     testing_place_end(&place);
 }
@@ -442,6 +458,11 @@ static void modes_leave_no_graph(void) {
     CHECK_REFUSED(tensor_add_(result, tensor_operand_integer(1), unit()),
                   "Inplace update to inference");
     CHECK_REFUSED(tensor_zero_(result), "Inplace update to inference");
+    CHECK_REFUSED(tensor_unsqueeze_(result, 0), "Inplace update to inference");
+    CHECK_REFUSED(tensor_set_empty_(result), "Inplace update to inference");
+    CHECK_REFUSED(tensor_resize_(result, SIZES(2), NULL), "Inplace update to inference");
+    BASE_CHECK_EQ(tensor_rank(result), 1);
+    BASE_CHECK_EQ(tensor_numel(result), 3);
     CHECK_OK(tensor_data_of(result, &view));
     CHECK_REFUSED(tensor_zero_(view), "Inplace update to inference"); // no way around
     CHECK_OK(tensor_read(result, after));

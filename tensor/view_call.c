@@ -303,11 +303,14 @@ bool tensor_view_is_bounded(const struct tensor_view_call *call, int rank) {
 
 enum base_status tensor_view_check_bounds(const struct tensor_geometry *geometry, size_t item_size,
                                           size_t storage_bytes) {
+    int64_t bytes;
+    const bool is_good = tensor_geometry_bytes(geometry, item_size, &bytes);
+    if (is_good && geometry->offset >= 0 && (uint64_t)bytes <= storage_bytes)
+        return BASE_OK;
     char sizes[TENSOR_SIZES_TEXT_SIZE], strides[TENSOR_SIZES_TEXT_SIZE];
     tensor_sizes_text(geometry->sizes, geometry->rank, sizes);
     tensor_sizes_text(geometry->strides, geometry->rank, strides);
-    int64_t bytes;
-    if (!tensor_geometry_bytes(geometry, item_size, &bytes))
+    if (!is_good)
         return tensor__error("Storage size calculation overflowed with sizes=%s and strides=%s",
                              sizes, strides);
     if (bytes > 0 && (uint64_t)bytes > storage_bytes)
@@ -317,9 +320,7 @@ enum base_status tensor_view_check_bounds(const struct tensor_geometry *geometry
             "size %zu",
             sizes, strides, (long long)geometry->offset, item_size, (long long)bytes,
             storage_bytes);
-    if (geometry->offset < 0)
-        return tensor__error("Tensor: invalid storage offset %lld", (long long)geometry->offset);
-    return BASE_OK;
+    return tensor__error("Tensor: invalid storage offset %lld", (long long)geometry->offset);
 }
 
 static enum base_status view_dispatch(const struct tensor_view_call *call,
