@@ -274,6 +274,26 @@ static void a_request_beside_a_capture_gives_it_nothing_too_early(const char *co
     setting_end(setting);
 }
 
+// Free blocks of expandable segments grow and go in pages: they stay deferred, to the end.
+static void blocks_of_expandable_segments_stay_deferred_beside_a_capture(void) {
+    struct setting *const setting = setting_make("expandable_segments:True");
+    testing_capture_begin(&setting->capture, cudaStreamCaptureModeRelaxed);
+    void *const block = take_used(setting);
+    testing_free(setting->allocator, block);
+    for (int64_t times = 0; times < 2; ++times) {
+        malloc_on_another_thread(setting);
+        BASE_CHECK_EQ(active(setting), 2);
+        testing_free(setting->allocator, malloc_on_another_thread_result);
+    }
+    testing_order(setting->side, setting->main);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    malloc_on_another_thread(setting);
+    BASE_CHECK_EQ(active(setting), 1);
+    testing_free(setting->allocator, malloc_on_another_thread_result);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
 static void free_on_another_thread(void *argument) {
     struct setting *const setting = argument;
     testing_free(setting->allocator, malloc_on_another_thread_result);
@@ -353,6 +373,8 @@ static void out_of_memory_in_a_capture_gives_nothing_back(const char *config) {
     void *const cached = testing_malloc(setting->allocator, 100 * BASE_MIB, setting->main);
     testing_free(setting->allocator, cached);
     testing_capture_begin(&setting->capture, cudaStreamCaptureModeGlobal);
+    testing_free(setting->allocator,
+                 testing_malloc(setting->allocator, 60 * BASE_MIB, setting->main));
     testing_launch(setting->main);
     BASE_CHECK_EQ(allocator_malloc(setting->allocator, 0, 200 * BASE_MIB, setting->main, &pointer),
                   BASE_OUT_OF_MEMORY);
@@ -542,6 +564,7 @@ int main(void) {
     a_request_beside_a_capture_gives_it_nothing_too_early("", false);
     a_request_beside_a_capture_gives_it_nothing_too_early(REUSE, false);
     a_request_beside_a_capture_gives_it_nothing_too_early("x_torch_faults:True", true);
+    blocks_of_expandable_segments_stay_deferred_beside_a_capture();
     frees_come_from_other_threads();
     an_invalidated_capture_refuses_and_unwinds("");
     an_invalidated_capture_refuses_and_unwinds(REUSE);
