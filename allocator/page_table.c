@@ -10,6 +10,9 @@
 #define DIRECTORIES_MAX ((uint32_t)1 << 20)
 #define LEAVES_MAX      ((uint32_t)1 << 25)
 
+// With so many segments the flat table comes in large pages from there on: they lie far apart.
+#define SEGMENTS_MANY 1024
+
 #define WINDOWS_BYTES (sizeof(uint32_t) << (CCA__ADDRESS_BITS - CCA__WINDOW_BITS))
 
 enum base_status cca__page_table_init(struct cca__page_table *table) {
@@ -44,7 +47,9 @@ void cca__page_table_deinit(struct cca__page_table *table) {
 
 void cca__page_table_trim(void *table) {
     // Advice only, as in cca__arena_trim; what stays is stale and does no harm.
-    (void)madvise(((struct cca__page_table *)table)->windows, WINDOWS_BYTES, MADV_DONTNEED);
+    struct cca__page_table *const emptied = table;
+    (void)madvise(emptied->windows, WINDOWS_BYTES, MADV_DONTNEED);
+    atomic_store_explicit(&emptied->segment_count, 0, memory_order_relaxed);
 }
 
 // Both windows of a small segment.
@@ -74,6 +79,8 @@ static void clear_slots(_Atomic uint32_t *slots) {
 enum base_status cca__page_table_add_segment(struct cca__page_table *table, uint64_t address,
                                              uint64_t size, bool is_small, uint32_t *directory) {
     *directory = 0;
+    if (atomic_fetch_add_explicit(&table->segment_count, 1, memory_order_relaxed) == SEGMENTS_MANY)
+        (void)madvise(table->windows, WINDOWS_BYTES, MADV_HUGEPAGE); // advice only
     if (!is_small || cca__page_table_is_stray(address, size, is_small)) return BASE_OK;
     uint32_t taken;
     const enum base_status status = cca__arena_take(&table->directories, &taken);

@@ -35,6 +35,7 @@
 struct cca__page_table {
     _Atomic uint32_t *windows; // 2^(CCA__ADDRESS_BITS - CCA__WINDOW_BITS) entries
     struct cca__arena directories, leaves;
+    _Atomic uint32_t segment_count; // added since there was none
     struct cca__lock lock;          // a leaf: guards strays
     struct base_address_map strays; // blocks that are handed out and not in the table
     _Atomic size_t stray_count;     // of them; may be read without the lock to skip an empty map
