@@ -187,10 +187,102 @@ static bool raise_limits(struct cca__stream *stream, stream_counts current) {
     return raised;
 }
 
+static int64_t greatest(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// By how much SLACK is below 0.
+static struct cca__counts lacking(struct cca__counts slack) {
+    return (struct cca__counts){
+        {-least(slack.sizes[CCA__BYTES], 0), -least(slack.sizes[CCA__REQUESTED], 0)},
+        -least(slack.blocks, 0),
+        -least(slack.split_free, 0)};
+}
+
+static inline void raise_peak(struct cca__stream *stream, enum cca__family family, int kind,
+                              int64_t limit) {
+    stream->device->peak[family][kind] = stream->family_limit[family][kind] = limit;
+}
+
+// Raises the limits of one kind by what they lack: the families' limits, which are the peaks.
+static void raise_kind(struct cca__stream *stream, int kind, struct cca__counts lacks) {
+    const int64_t(*const family)[ALLOCATOR_STAT_KIND_COUNT] = stream->family_limit;
+    struct cca__limits *const limits = &stream->limits[kind];
+    limits->active = cca__counts_add(limits->active, lacks);
+    const int64_t blocks = limits->active.blocks, bytes = limits->active.sizes[CCA__BYTES];
+    raise_peak(stream, CCA__ALLOCATION, kind, greatest(blocks, family[CCA__ALLOCATION][kind]));
+    raise_peak(stream, CCA__ACTIVE, kind, greatest(blocks, family[CCA__ACTIVE][kind]));
+    raise_peak(stream, CCA__ALLOCATED_BYTES, kind,
+               greatest(bytes, family[CCA__ALLOCATED_BYTES][kind]));
+    raise_peak(stream, CCA__ACTIVE_BYTES, kind, greatest(bytes, family[CCA__ACTIVE_BYTES][kind]));
+    raise_peak(stream, CCA__REQUESTED_BYTES, kind, limits->active.sizes[CCA__REQUESTED]);
+    raise_peak(stream, CCA__INACTIVE_SPLIT, kind, limits->active.split_free);
+    limits->free_blocks = family[CCA__ACTIVE][kind] - family[CCA__ALLOCATION][kind];
+    limits->free_bytes = family[CCA__ACTIVE_BYTES][kind] - family[CCA__ALLOCATED_BYTES][kind];
+}
+static bool is_zero(struct cca__counts counts) {
+    return (counts.sizes[CCA__BYTES] | counts.sizes[CCA__REQUESTED] | counts.blocks |
+            counts.split_free) == 0;
+}
+
+static struct cca__counts slack_of(const struct cca__ledger *ledger) {
+    return cca__counts_subtract(ledger->room, ledger->handed);
+}
+
+// How far inactive_split_bytes is below what it may be.
+static int64_t split_bytes_slack(const struct cca__ledger *ledger, int64_t bound) {
+    return bound - ledger->partial_bytes - slack_of(ledger).sizes[CCA__BYTES];
+}
+
+static void raise_split_bytes(struct cca__stream *stream, int kind, int64_t *bound, int64_t slack) {
+    if (slack >= 0)
+        return;
+    *bound -= slack;
+    stream->limits[kind].split_bytes -= slack;
+    raise_peak(stream, CCA__INACTIVE_SPLIT_BYTES, kind, stream->limits[kind].split_bytes);
+}
+
+// A device's only stream, of which nothing waits for events: what is allocated is what is active,
+// so the counters that hits test are all that can have passed a limit. In first growth that is
+// every call.
+static void raise_alone(struct cca__stream *stream) {
+    struct cca__ledger *const small = &stream->pools[CCA__POOL_SMALL].ledger;
+    struct cca__ledger *const large = &stream->pools[CCA__POOL_LARGE].ledger;
+    const struct cca__counts of_small = lacking(slack_of(small)),
+                             of_large = lacking(slack_of(large));
+    const struct cca__counts own = cca__counts_add(of_small, of_large);
+    small->room = cca__counts_add(small->room, of_small);
+    large->room = cca__counts_add(large->room, of_large);
+    small->split_bytes_bound += of_small.sizes[CCA__BYTES];
+    large->split_bytes_bound += of_large.sizes[CCA__BYTES];
+    stream->both_split_bytes_bound += own.sizes[CCA__BYTES];
+    const struct cca__counts both = cca__counts_subtract(stream->both_slack, own);
+    const struct cca__counts of_all =
+        lacking(cca__counts_add(both, cca__counts_add(slack_of(small), slack_of(large))));
+    stream->both_slack = cca__counts_add(both, of_all);
+    if (!is_zero(of_small))
+        raise_kind(stream, ALLOCATOR_STAT_SMALL_POOL, of_small);
+    if (!is_zero(of_large))
+        raise_kind(stream, ALLOCATOR_STAT_LARGE_POOL, of_large);
+    if (!is_zero(of_all))
+        raise_kind(stream, ALLOCATOR_STAT_ALL, of_all);
+    raise_split_bytes(stream, ALLOCATOR_STAT_SMALL_POOL, &small->split_bytes_bound,
+                      split_bytes_slack(small, small->split_bytes_bound));
+    raise_split_bytes(stream, ALLOCATOR_STAT_LARGE_POOL, &large->split_bytes_bound,
+                      split_bytes_slack(large, large->split_bytes_bound));
+    raise_split_bytes(stream, ALLOCATOR_STAT_ALL, &stream->both_split_bytes_bound,
+                      split_bytes_slack(small, stream->both_split_bytes_bound) +
+                          split_bytes_slack(large, 0));
+}
+
 bool cca__stats_raise_locked(struct cca__stream *stream) {
     struct cca__device *const device = stream->device;
-    if (device->first_created != stream || stream->created_next != NULL) return false;
+    if (device->first_created != stream || stream->created_next != NULL)
+        return false;
     // Its limits are the peaks.
+    if ((stream->pools[CCA__POOL_SMALL].pending.blocks |
+         stream->pools[CCA__POOL_LARGE].pending.blocks) == 0) {
+        raise_alone(stream);
+        return true;
+    }
     stream_counts current;
     if (raise_limits(stream, current))
         memcpy(device->peak, stream->family_limit, sizeof device->peak);
