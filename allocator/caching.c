@@ -210,6 +210,7 @@ static void destroy_metadata(struct cca *cca) {
     cca__arena_deinit(&cca->block_chunks);
     cca__arena_deinit(&cca->segment_records);
     cca__arena_deinit(&cca->use_records);
+    cca__arena_deinit(&cca->free_runs);
     cca__page_table_deinit(&cca->page_table);
     cca__lock_deinit(&cca->settings_lock);
     cca__lock_deinit(&cca->reserve_lock);
@@ -266,6 +267,7 @@ static enum base_status init_metadata(struct cca *cca) {
     if (status == BASE_OK)
         status = cca__arena_init(&cca->use_records, "blocks in use by several streams",
                                  sizeof(struct cca__use_record), CCA__USE_RECORDS_MAX);
+    if (status == BASE_OK) status = cca__runs_init(&cca->free_runs);
     if (status == BASE_OK)
         status = cca__arena_init(&cca->streams, "streams", CCA__STREAM_STRIDE, CCA__STREAMS_MAX);
     if (status == BASE_OK) cca__lock_init(&cca__stream_at(cca, 0)->lock); // for frees of nothing

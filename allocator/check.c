@@ -19,7 +19,7 @@ struct tally {
 
 // What is taken of the allocator's arenas by all devices together.
 struct slabs {
-    uint32_t block_chunks, segments, uses, directories, leaves, streams;
+    uint32_t block_chunks, segments, uses, directories, leaves, streams, runs;
 };
 
 // ADDRESS: of a small segment, or of a page of an expandable one.
@@ -147,6 +147,7 @@ static void check_index(struct cca *cca, struct cca__pool *pool, const struct ta
         BASE_CHECK_EQ(cca__free_index_previous(&pool->index, cca->blocks, number), previous);
     }
     BASE_CHECK_EQ(count, tally->free_blocks);
+    tally->slabs->runs += cca__free_index_check(&pool->index, cca->blocks);
 }
 
 // The set of unmapped blocks, by address.
@@ -367,6 +368,7 @@ static void check_slabs(struct cca *cca, const struct slabs *slabs) {
     check_arena(&cca->segment_records, slabs->segments);
     check_arena(&cca->use_records, slabs->uses);
     check_arena(&cca->streams, slabs->streams);
+    check_arena(&cca->free_runs, slabs->runs);
     check_arena(&cca->page_table.directories, slabs->directories);
     check_arena(&cca->page_table.leaves, slabs->leaves);
 }

@@ -267,7 +267,7 @@ struct cca {
     struct cca__lock reserve_lock;                     // a leaf
     struct cca__reserve_class_memory *reserve_classes; // guarded by reserve_lock
 
-    struct cca__arena block_chunks, segment_records, use_records, streams;
+    struct cca__arena block_chunks, segment_records, use_records, free_runs, streams;
     _Atomic uint64_t registration;
 };
 

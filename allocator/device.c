@@ -188,7 +188,7 @@ static enum base_status stream_init(struct cca__device *device, cudaStream_t han
         pool->number = (uint16_t)(2 * number + index);
         pool->is_small = index == CCA__POOL_SMALL;
         pool->kind_of_free_blocks = cca__block_kind(pool->number, CCA__BLOCK_FREE);
-        status = cca__free_index_init(&pool->index);
+        status = cca__free_index_init(&pool->index, &device->owner->free_runs);
     }
     if (status != BASE_OK) {
         stream_deinit(stream);

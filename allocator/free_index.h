@@ -3,7 +3,7 @@
 //
 // A block's size names its *bin*, a 64th of an octave; a two-level bitmap says which of the 4,096
 // bins hold blocks, so the next occupied one is two bit scans away. Inside a bin the order is
-// exact: a sorted list of up to 32 blocks, then a treap until the bin is empty again. Both pools
+// exact: a sorted list of up to 32 blocks, then runs (free_run.h) until few are left. Both pools
 // have the same bins: one a size would be 64 KiB for the small one, too much for a cache.
 //
 // The block inserted last stays out of the bins, in *front*, until the next one displaces it: a
@@ -14,18 +14,19 @@
 #ifndef TIDEMARK_ALLOCATOR_FREE_INDEX_H
 #define TIDEMARK_ALLOCATOR_FREE_INDEX_H
 
-#include "allocator/block.h"
+#include "allocator/free_run.h"
 
 #include <string.h>
 
 #define CCA__BIN_COUNT 4096
 // With random sizes and 10^2 to 10^5 live blocks, 16 cost up to 10 % more; 64 are alike.
-#define CCA__BIN_LIST_MAX 32
+#define CCA__BIN_LIST_MAX   32
+#define CCA__BIN_LIST_AGAIN 16 // so few blocks are no longer worth runs
 
 struct cca__bin {
     _Alignas(16) uint32_t first; // the smallest block; 0: empty
-    uint32_t root;               // of the treap; 0: a list
     uint32_t count;
+    struct cca__runs runs; // root 0: a list
 };
 
 struct cca__free_index {
@@ -33,9 +34,11 @@ struct cca__free_index {
     uint64_t occupied_words; // bit W: occupied[W] is not 0
     struct cca__bin *bins;   // CCA__BIN_COUNT of them
     uint64_t occupied[CCA__BIN_COUNT / 64];
+    struct cca__arena *arena; // of runs, shared by all pools
 };
 
-enum base_status cca__free_index_init(struct cca__free_index *index) BASE_MUST_USE;
+enum base_status cca__free_index_init(struct cca__free_index *index,
+                                      struct cca__arena *arena) BASE_MUST_USE;
 void cca__free_index_deinit(struct cca__free_index *index);
 
 void cca__bin_insert(struct cca__free_index *index, struct cca__block *blocks, uint32_t number);
@@ -51,6 +54,15 @@ uint32_t cca__free_index_next(struct cca__free_index *index, struct cca__block *
                               uint32_t number);
 uint32_t cca__free_index_previous(struct cca__free_index *index, struct cca__block *blocks,
                                   uint32_t number);
+
+// Takes out, in order, all blocks that TAKES is true for. The first of them; they are chained by
+// link[0], up to 0.
+uint32_t cca__free_index_take(struct cca__free_index *index, struct cca__block *blocks,
+                              bool (*takes)(const struct cca__block *block));
+
+// Aborts if a bin is not as it should be. Returns how many runs there are.
+uint32_t cca__free_index_check(const struct cca__free_index *index,
+                               const struct cca__block *blocks);
 
 static inline bool cca__block_less(const struct cca__block *a, const struct cca__block *b) {
     if (a->size != b->size) return a->size < b->size;
@@ -99,11 +111,11 @@ static inline void cca__bin_clear_occupied(struct cca__free_index *index, uint32
 
 // Whether a bin is a list, and stays one with one block more.
 static inline bool cca__bin_is_short(const struct cca__bin *bin) {
-    return __builtin_expect(bin->root == 0 && bin->count < CCA__BIN_LIST_MAX, 1);
+    return __builtin_expect(bin->runs.root == 0 && bin->count < CCA__BIN_LIST_MAX, 1);
 }
 
-// Inserts into a short bin.
-static inline void cca__bin_insert_short(struct cca__free_index *index, struct cca__block *blocks,
+// Inserts into a bin that is a list.
+static inline void cca__bin_insert_listed(struct cca__free_index *index, struct cca__block *blocks,
                                          uint32_t number, uint32_t place) {
     struct cca__bin *const bin = &index->bins[place];
     struct cca__block *const block = &blocks[number];
@@ -222,7 +234,7 @@ static inline bool cca__free_index_pick(const struct cca__free_index *index,
     }
     *number = best;
     *place = found;
-    return __builtin_expect(bin->root == 0, 1);
+    return __builtin_expect(bin->runs.root == 0, 1);
 }
 
 #endif

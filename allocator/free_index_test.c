@@ -1,5 +1,5 @@
-// The free index against a plain scan: random insertions, removals and searches over sizes that
-// crowd few bins.
+// The free index against a plain scan: random insertions, removals, takings and searches over sizes
+// that crowd few bins, with memory for runs and without.
 #include "allocator/free_index.h"
 
 #include "base/check.h"
@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCKS 800
+#define BLOCKS      800
+#define STEPS       20000
+#define PHASE_STEPS 1600 // in turn the index fills and empties
 
 struct fixture {
     struct cca__free_index index;
@@ -28,8 +30,8 @@ static uint32_t scan_best(const struct fixture *fixture, uint64_t size) {
 }
 
 static uint64_t random_size(struct fixture *fixture, bool is_small) {
-    // Half of the sizes are from a handful, so that bins become treaps and ties are common; the
-    // large ones share a bin.
+    // Half of the sizes are from a handful, so that bins have runs and ties are common; the large
+    // ones share a bin.
     const uint64_t few = base_random_between(&fixture->random, 1, 4);
     if (base_random_chance(&fixture->random, 0.5))
         return 512 * (is_small ? few : ((uint64_t)1 << 17) + few);
@@ -55,8 +57,28 @@ static void walk_matches_scan(struct fixture *fixture) {
     BASE_CHECK_EQ(count, 0);
 }
 
-static void change_one(struct fixture *fixture, bool is_small, uint32_t number) {
+static bool is_odd(const struct cca__block *block) { return block->address / 512 % 2 == 1; }
+
+// All odd blocks at once: what comes out is in order, and all of them.
+static void take_the_odd_ones(struct fixture *fixture) {
+    uint32_t previous = 0;
+    for (uint32_t number = cca__free_index_take(&fixture->index, fixture->blocks, is_odd);
+         number != 0; number = fixture->blocks[number].link[0]) {
+        struct cca__block *const block = &fixture->blocks[number];
+        BASE_CHECK_EQ(block->state, CCA__BLOCK_FREE);
+        BASE_CHECK(is_odd(block));
+        if (previous != 0) BASE_CHECK(cca__block_less(&fixture->blocks[previous], block));
+        block->state = CCA__BLOCK_ALLOCATED;
+        previous = number;
+    }
+    for (uint32_t number = 1; number <= BLOCKS; number += 2)
+        BASE_CHECK_NE(fixture->blocks[number].state, CCA__BLOCK_FREE);
+}
+
+static void change_one(struct fixture *fixture, bool is_small, bool fills, uint32_t number) {
     struct cca__block *const block = &fixture->blocks[number];
+    if ((block->state == CCA__BLOCK_FREE) == fills && base_random_chance(&fixture->random, 0.8))
+        return;
     if (block->state == CCA__BLOCK_FREE) {
         cca__free_index_remove(&fixture->index, fixture->blocks, number);
         block->state = CCA__BLOCK_ALLOCATED;
@@ -68,18 +90,26 @@ static void change_one(struct fixture *fixture, bool is_small, uint32_t number) 
     cca__free_index_insert(&fixture->index, fixture->blocks, number);
 }
 
-static void searches_find_what_a_scan_finds(bool is_small, uint64_t seed) {
+// RUN_COUNT: for how many there is memory.
+static void searches_find_what_a_scan_finds(bool is_small, uint32_t run_count, uint64_t seed) {
     struct fixture fixture = {.random = base_random_init(seed, "free index")};
     fixture.blocks = calloc(BLOCKS + 1, sizeof *fixture.blocks);
     BASE_CHECK(fixture.blocks != NULL);
-    BASE_CHECK_EQ(cca__free_index_init(&fixture.index), BASE_OK);
+    struct cca__arena runs;
+    BASE_CHECK_EQ(
+        cca__arena_init(&runs, "runs of free blocks", sizeof(struct cca__run), run_count + 1),
+        BASE_OK);
+    BASE_CHECK_EQ(cca__free_index_init(&fixture.index, &runs), BASE_OK);
     for (uint32_t number = 1; number <= BLOCKS; ++number)
         fixture.blocks[number].address = 512 * (uint64_t)number;
     int picked_count = 0;
-    for (int step = 0; step < 20000; ++step) {
-        base_check_context("seed %llu, %s pool, step %d", (unsigned long long)seed,
-                           is_small ? "small" : "large", step);
-        change_one(&fixture, is_small, 1 + (uint32_t)base_random_below(&fixture.random, BLOCKS));
+    uint32_t run_count_seen = 0;
+    for (int step = 0; step < STEPS; ++step) {
+        base_check_context("seed %llu, %s pool, memory for %u runs, step %d",
+                           (unsigned long long)seed, is_small ? "small" : "large", run_count, step);
+        change_one(&fixture, is_small, step / PHASE_STEPS % 2 == 0,
+                   1 + (uint32_t)base_random_below(&fixture.random, BLOCKS));
+        if (step % 997 == 0) take_the_odd_ones(&fixture);
         const uint64_t most =
             is_small ? 1 << 20 : (uint64_t)1 << 60; // as large as a request of the pool can be
         uint64_t size = random_size(&fixture, is_small);
@@ -94,18 +124,29 @@ static void searches_find_what_a_scan_finds(bool is_small, uint64_t seed) {
         }
         if (cca__free_index_front_is_best(&fixture.index, fixture.blocks, size))
             BASE_CHECK_EQ(fixture.index.front, best);
+        if (step % 5 != 0) continue;
+        const uint32_t count = cca__free_index_check(&fixture.index, fixture.blocks);
+        BASE_CHECK_EQ(runs.live, count);
+        if (count > run_count_seen) run_count_seen = count;
         if (step % 500 == 0) walk_matches_scan(&fixture);
     }
+    BASE_CHECK(run_count_seen == run_count || run_count_seen > 5);
     BASE_CHECK_GT(picked_count, 1000);
     base_check_context(NULL);
     cca__free_index_deinit(&fixture.index);
+    cca__arena_deinit(&runs);
     free(fixture.blocks);
 }
 
 int main(void) {
     const uint64_t seed = 20260601;
     printf("seed %llu\n", (unsigned long long)seed);
-    searches_find_what_a_scan_finds(true, seed);
-    searches_find_what_a_scan_finds(false, seed);
+    for (int is_small = 0; is_small < 2; ++is_small) {
+        searches_find_what_a_scan_finds(is_small, CCA__RUNS_MAX - 1, seed);
+        // A list that ought to become runs and stays, runs that cannot be halved.
+        searches_find_what_a_scan_finds(is_small, 0, seed);
+        searches_find_what_a_scan_finds(is_small, 1, seed);
+        searches_find_what_a_scan_finds(is_small, 3, seed);
+    }
     return 0;
 }

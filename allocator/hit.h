@@ -414,7 +414,7 @@ static inline bool cca__hit_free_at_once(struct cca *cca, struct cca__pool *pool
     }
     if (in_bins != 0) {
         const uint32_t place = cca__bin_of(cca__block_at(cca, in_bins)->size);
-        if (__builtin_expect(pool->index.bins[place].root != 0, 0)) return false;
+        if (__builtin_expect(pool->index.bins[place].runs.root != 0, 0)) return false;
         cca__bin_remove_listed(&pool->index, cca->blocks, in_bins, place);
     }
     *slack = cca__hit_free_joining(cca, pool, number, joins_next, joins_previous);

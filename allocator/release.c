@@ -56,23 +56,18 @@ static void chain_append_locked(struct cca__pool *pool, struct chain *chain, uin
 }
 
 static enum base_status release_pool(struct cca__pool *pool) {
-    struct cca *const cca = pool->stream->device->owner;
-    struct chain chain = {0};
     cca__lock_take(&pool->stream->lock);
-    for (uint32_t number = cca__free_index_next(&pool->index, cca->blocks, 0), next; number != 0;
-         number = next) {
-        next = cca__free_index_next(&pool->index, cca->blocks, number);
-        if (cca__block_is_whole_segment(cca__block_at(cca, number)))
-            chain_append_locked(pool, &chain, number);
-    }
+    const uint32_t first = cca__free_index_take(&pool->index, pool->device->owner->blocks,
+                                                cca__block_is_whole_segment);
     cca__lock_release(&pool->stream->lock);
-    return release_chain(pool, chain.first, NULL);
+    return release_chain(pool, first, NULL);
 }
 
 static void trim_metadata(struct cca *cca) {
     cca__arena_trim(&cca->block_chunks);
     cca__arena_trim_with(&cca->segment_records, cca__page_table_trim, &cca->page_table);
     cca__arena_trim(&cca->use_records);
+    cca__arena_trim(&cca->free_runs);
     cca__arena_trim(&cca->page_table.directories);
     cca__arena_trim(&cca->page_table.leaves);
 }

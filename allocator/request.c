@@ -47,7 +47,7 @@ static APART enum base_status end_displacing(struct cca *cca, struct cca__pool *
     const uint32_t place = cca__bin_of(cca__block_at(cca, displaced)->size);
     if (!cca__bin_is_short(&pool->index.bins[place]))
         return end_displacing_far(cca, pool, displaced, slack);
-    cca__bin_insert_short(&pool->index, cca->blocks, displaced, place);
+    cca__bin_insert_listed(&pool->index, cca->blocks, displaced, place);
     return end_hit(pool->stream, slack);
 }
 

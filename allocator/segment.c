@@ -6,22 +6,27 @@
 #include "allocator/stream_use.h"
 #include "allocator/torch_faults.h"
 
-void cca__segment_count(struct cca__device *device, const struct cca__pool *pool, size_t size,
-                        int amount) {
+// So many segments, of BYTES together; negative: given back.
+static void count_segments(struct cca__device *device, const struct cca__pool *pool, int64_t count,
+                           int64_t oversize_count, int64_t bytes) {
     const int kind = cca__pool_kind(pool);
-    const int64_t bytes = amount * (int64_t)size;
-    cca__stat_change(&device->segment[ALLOCATOR_STAT_ALL], amount);
-    cca__stat_change(&device->segment[kind], amount);
+    cca__stat_change(&device->segment[ALLOCATOR_STAT_ALL], count);
+    cca__stat_change(&device->segment[kind], count);
     cca__stat_change(&device->reserved[ALLOCATOR_STAT_ALL], bytes);
     cca__stat_change(&device->reserved[kind], bytes);
-    if (size >= device->owner->config.sizes.max_split_size)
-        cca__stat_change(&device->oversize_segments, amount);
-    if (amount > 0)
-        ++device->num_device_alloc;
+    if (oversize_count != 0) cca__stat_change(&device->oversize_segments, oversize_count);
+    if (count > 0)
+        device->num_device_alloc += count;
     else
-        ++device->num_device_free;
+        device->num_device_free -= count;
     if (pool->stream->private_pool != NULL)
         cca__private_pool_count(pool->stream->private_pool, kind, bytes);
+}
+
+void cca__segment_count(struct cca__device *device, const struct cca__pool *pool, size_t size,
+                        int amount) {
+    const bool is_oversize = size >= device->owner->config.sizes.max_split_size;
+    count_segments(device, pool, amount, is_oversize ? amount : 0, amount * (int64_t)size);
 }
 
 uint32_t cca__observe_segment(struct cca *cca, enum allocator_action action,
@@ -212,17 +217,31 @@ enum base_status cca__segment_add(struct cca__pool *pool, void *memory, size_t s
 // one if somebody watches, who sees each event when it happens.
 #define RELEASED_TOGETHER_MAX 64
 
-static enum base_status give_back(struct cca__pool *pool, const struct cca__block *block) {
-    struct cca__device *const device = pool->device;
+// What went back so far.
+struct returned {
+    int count, oversize_count;
+    size_t bytes;
+};
+
+static enum base_status give_back(struct cca__pool *pool, const struct cca__block *block,
+                                  struct returned *returned) {
     const size_t size = block->size;
     const cudaError_t error =
         cca__segment_give_back(pool, (void *)(uintptr_t)block->address, size);
     if (error != cudaSuccess)
         return cca__cuda_failed(error, "cudaFree of %zu bytes at %#llx on device %d", size,
-                                (unsigned long long)block->address, device->ordinal);
-    device->reserved_bytes -= size;
-    cca__segment_count(device, pool, size, -1);
+                                (unsigned long long)block->address, pool->device->ordinal);
+    ++returned->count;
+    returned->oversize_count += size >= pool->device->owner->config.sizes.max_split_size;
+    returned->bytes += size;
     return BASE_OK;
+}
+
+static void count_returned(struct cca__pool *pool, const struct returned *returned) {
+    if (returned->count == 0) return;
+    pool->device->reserved_bytes -= returned->bytes;
+    count_segments(pool->device, pool, -returned->count, -returned->oversize_count,
+                   -(int64_t)returned->bytes);
 }
 
 // Takes the segments of the blocks from FIRST to before END out of the books.
@@ -265,16 +284,21 @@ enum base_status cca__segments_release(struct cca__pool *pool, uint32_t first, u
     const uint32_t most = cca->watched ? 1 : RELEASED_TOGETHER_MAX;
     enum base_status status = BASE_OK;
     *next = first;
+    struct returned returned = {0};
     for (uint32_t count = 0; count < most && *next != 0; ++count) {
         const struct cca__block *const block = cca__block_at(cca, *next);
-        status = give_back(pool, block);
+        // For the next call, and for forget.
+        __builtin_prefetch(cca__block_at(cca, block->link[0]), 1);
+        __builtin_prefetch(&cca->segments[block->segment], 1);
+        status = give_back(pool, block, &returned);
         if (status != BASE_OK) {
             tell_refusal(pool, block);
             break;
         }
-        if (released_bytes != NULL) *released_bytes += block->size;
         *next = block->link[0];
     }
+    if (released_bytes != NULL) *released_bytes += returned.bytes;
+    count_returned(pool, &returned);
     forget(pool, first, *next);
     return status;
 }
