@@ -33,9 +33,11 @@ static void leave(void *context, uint32_t number) {
     (void)number;
 }
 
-// False, and nothing changed: no memory. Runs leave the links of the list as they are.
+// False, and nothing changed: no memory, or blocks too large. Runs leave the links of the list as
+// they are.
 static bool list_to_runs(const struct cca__free_index *index, struct cca__bin *bin,
                          const struct cca__block *blocks) {
+    if (bin - index->bins >= cca__bin_of(CCA__RUN_SIZE_LIMIT)) return false;
     for (uint32_t number = bin->first; number != 0; number = blocks[number].link[CCA__LIST_NEXT]) {
         if (cca__runs_insert(index->arena, &bin->runs, blocks, number)) continue;
         (void)cca__runs_take(index->arena, &bin->runs, blocks, takes_all, leave, NULL);

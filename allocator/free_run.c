@@ -29,38 +29,30 @@ static struct cca__run *run_at(const struct cca__arena *arena, uint32_t run) {
 
 static uint64_t *count_of(struct cca__run *run) { return &run->head.requested; }
 
+static uint64_t rank_of(uint64_t size, uint32_t registration) {
+    return (size + 511) >> 9 << 32 | registration;
+}
+
 static struct cca__run_entry entry_of(const struct cca__block *blocks, uint32_t number) {
     const struct cca__block *const block = &blocks[number];
-    return (struct cca__run_entry){block->size, block->address, block->registration, number};
+    return (struct cca__run_entry){rank_of(block->size, block->registration), block->address,
+                                   number};
 }
 
-// The order of cca__block_less, without a branch: none of them could be foretold.
-static inline bool less(uint64_t size, uint32_t registration, uint64_t address, uint64_t than_size,
-                        uint32_t than_registration, uint64_t than_address) {
-    return (size < than_size) | ((size == than_size) & ((registration < than_registration) |
-                                                        ((registration == than_registration) &
-                                                         (address < than_address))));
+// The order of cca__block_less, as one number: no branch of a comparison could be foretold.
+typedef unsigned __int128 order;
+
+static inline order order_of(const struct cca__run_entry *entry) {
+    return (order)entry->rank << 64 | entry->address;
 }
 
-static bool is_below(const struct cca__run_entry *entry, const struct cca__run_entry *than) {
-    return less(entry->size, entry->registration, entry->address, than->size, than->registration,
-                than->address);
-}
-
-static bool is_below_head(const struct cca__run_entry *entry, const struct cca__block *head) {
-    return less(entry->size, entry->registration, entry->address, head->size, head->registration,
-                head->address);
-}
-
-static bool is_above_head(const struct cca__run_entry *entry, const struct cca__block *head) {
-    return less(head->size, head->registration, head->address, entry->size, entry->registration,
-                entry->address);
+static inline order order_of_head(const struct cca__block *head) {
+    return (order)head->size << 64 | head->address;
 }
 
 static void set_head(struct cca__run *run) {
     const struct cca__run_entry *const lowest = &run->entries[*count_of(run) - 1];
-    run->head.size = lowest->size;
-    run->head.registration = lowest->registration;
+    run->head.size = lowest->rank;
     run->head.address = lowest->address;
 }
 
@@ -77,7 +69,7 @@ static uint32_t find_run(const struct cca__arena *arena, const struct cca__runs 
     const struct cca__block *const all = heads(arena);
     uint32_t found = runs->lowest;
     for (uint32_t at = runs->root; at != 0;) {
-        const bool below = is_below_head(key, &all[at]);
+        const bool below = order_of(key) < order_of_head(&all[at]);
         if (!below)
             found = at;
         at = all[at].link[below ? CCA__LEFT : CCA__RIGHT];
@@ -90,19 +82,20 @@ static uint32_t count_above(struct cca__run *run, const struct cca__run_entry *k
     const struct cca__run_entry *entry = run->entries;
     for (uint64_t count = *count_of(run); count > 1;) {
         const uint64_t half = count / 2;
-        entry += is_below(key, &entry[half - 1]) ? half : 0;
+        entry += order_of(key) < order_of(&entry[half - 1]) ? half : 0;
         count -= half;
     }
-    return (uint32_t)(entry - run->entries) + is_below(key, entry);
+    return (uint32_t)(entry - run->entries) + (order_of(key) < order_of(entry));
 }
 
 // Where KEY is, or would be. There is a run.
 static struct place find(const struct cca__arena *arena, const struct cca__runs *runs,
                          const struct cca__run_entry *key) {
     struct cca__run *const lowest = run_at(arena, runs->lowest);
-    if (!is_above_head(key, &lowest->head)) {
+    if (order_of(key) <= order_of_head(&lowest->head)) {
         const uint32_t count = (uint32_t)*count_of(lowest);
-        return (struct place){runs->lowest, count - !is_below_head(key, &lowest->head)};
+        return (struct place){runs->lowest,
+                              count - (order_of(key) == order_of_head(&lowest->head))};
     }
     const uint32_t run = find_run(arena, runs, key);
     return (struct place){run, count_above(run_at(arena, run), key)};
@@ -152,7 +145,8 @@ uint32_t cca__runs_previous(const struct cca__arena *arena, const struct cca__ru
 
 uint32_t cca__runs_find(const struct cca__arena *arena, const struct cca__runs *runs,
                         uint64_t size) {
-    return number_above(arena, find(arena, runs, &(struct cca__run_entry){.size = size}));
+    return number_above(arena,
+                        find(arena, runs, &(struct cca__run_entry){.rank = rank_of(size, 0)}));
 }
 
 //------------------------------------------------------------------------------------------------
@@ -299,7 +293,8 @@ uint32_t cca__runs_take(struct cca__arena *arena, struct cca__runs *runs,
     uint64_t count = 0;
     for (uint32_t run = runs->lowest, next; run != 0; run = next) {
         next = cca__treap_step(heads(arena), run, CCA__RIGHT);
-        if (next != 0) fetch_first(run_at(arena, next), blocks);
+        if (next != 0)
+            fetch_first(run_at(arena, next), blocks);
         count += take_from(run_at(arena, run), blocks, takes, taken, context);
         if (*count_of(run_at(arena, run)) == 0)
             remove_run(arena, runs, run);
@@ -326,11 +321,11 @@ uint32_t cca__runs_check(const struct cca__arena *arena, const struct cca__runs 
         for (uint64_t index = *count_of(run); index-- > 0; --count) {
             const struct cca__run_entry *const entry = &run->entries[index];
             const struct cca__run_entry block = entry_of(blocks, entry->number);
-            BASE_CHECK(!is_below(entry, &block) && !is_below(&block, entry));
+            BASE_CHECK(order_of(entry) == order_of(&block));
             if (index + 1 == *count_of(run))
-                BASE_CHECK(!is_below_head(entry, &run->head) && !is_above_head(entry, &run->head));
+                BASE_CHECK(order_of(entry) == order_of_head(&run->head));
             if (last != NULL)
-                BASE_CHECK(is_below(last, entry));
+                BASE_CHECK(order_of(last) < order_of(entry));
             last = entry;
         }
     }

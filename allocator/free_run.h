@@ -17,14 +17,17 @@
 #define CCA__RUN_ENTRIES 40
 #define CCA__RUNS_MAX ((uint32_t)1 << 21)
 
+// Sizes of blocks in runs are below this, so that size and registration fit into one number.
+#define CCA__RUN_SIZE_LIMIT ((uint64_t)1 << 41)
+
 struct cca__run_entry {
-    uint64_t size, address;
-    uint32_t registration, number;
+    uint64_t rank, address; // rank: 512ths of the size, then the registration
+    uint32_t number;
 };
 
-// Its head is made as a block is, so that runs hang in a treap as blocks do: what it has are the
-// links and the size, registration and address of the lowest entry. The entries descend, so that
-// the lowest, which is taken most, comes and goes without moving others.
+// Its head is made as a block is, so that runs hang in a treap as blocks do. It has the links and
+// of the lowest entry the rank, as its size, and the address. The entries descend, so that the
+// lowest, which is taken most, comes and goes without moving others.
 struct cca__run {
     struct cca__block head;
     struct cca__run_entry entries[CCA__RUN_ENTRIES];
