@@ -55,7 +55,7 @@ static void ring_fit(struct cca__history_ring *ring, size_t max) {
     if (ring->capacity <= max) return;
     if (ring->next > max) {
         const size_t surplus = ring->next - max;
-        ring->lost = ring->entries[surplus - 1].sequence;
+        ring->lost = cca__history_end(&ring->entries[surplus - 1]);
         memmove(ring->entries, ring->entries + surplus, max * sizeof *ring->entries);
         ring->next = max;
     }
@@ -129,7 +129,7 @@ static inline void append(const struct cca__history *history, struct cca__device
                           struct cca__recorder *recorder, struct cca__history_entry entry) {
     struct cca__history_entry *const slot = ring_next(&recorder->ring, history->max_entries);
     if (__builtin_expect(slot == NULL, 0))
-        lose(device, entry.sequence);
+        lose(device, cca__history_end(&entry));
     else
         *slot = entry;
 }
@@ -181,20 +181,17 @@ void cca__history_block_locked(struct cca *cca, enum allocator_action action,
 
     const bool is_double =
         action == ALLOCATOR_FREE_REQUESTED && block->state == CCA__BLOCK_ALLOCATED;
-    struct cca__history_entry entry = {
-        .address = block->address,
-        .size = block->requested,
-        .ticks = ticks_of_call(recorder, &history->clock),
-        .sequence = draw(pool->device, pool->stream, 1 + is_double),
-        .stack = history->context >= CCA_CONTEXT_ALLOC ? stack : 0,
-        .pool = pool->number,
-        .action = (uint8_t)action,
-    };
-    append(history, device, recorder, entry);
-    if (!is_double) return;
-    ++entry.sequence;
-    entry.action = ALLOCATOR_FREE_COMPLETED;
-    append(history, device, recorder, entry);
+    append(history, device, recorder,
+           (struct cca__history_entry){
+               .address = block->address,
+               .size = block->requested,
+               .ticks = ticks_of_call(recorder, &history->clock),
+               .sequence = draw(pool->device, pool->stream, 1 + is_double),
+               .stack = history->context >= CCA_CONTEXT_ALLOC ? stack : 0,
+               .pool = pool->number,
+               .action = (uint8_t)action,
+               .more = is_double,
+           });
 }
 
 uint32_t cca__history_device_locked(struct cca__device *device, enum allocator_action action,
@@ -364,9 +361,9 @@ static void check_ring(const struct cca__history *history, const struct cca__his
     for (size_t index = 0; index < cca__history_count(ring); ++index) {
         const struct cca__history_entry *const entry = cca__history_at(ring, index);
         BASE_CHECK_GT(entry->sequence, before);
-        BASE_CHECK_LE(entry->sequence, newest);
+        BASE_CHECK_LE(cca__history_end(entry), newest);
         BASE_CHECK_LT(entry->stack, history->stacks.count > 0 ? history->stacks.count : 1);
-        before = entry->sequence;
+        before = cca__history_end(entry);
     }
 }
 

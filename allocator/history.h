@@ -28,7 +28,12 @@ struct cca__history_entry {
     uint32_t stack;    // 0: none
     uint16_t pool;     // of the entry's stream; 0: of none
     uint8_t action;
+    uint8_t more; // 1: the request of a free that completes at once, which has the next number
 };
+// The newest number that the entry stands for.
+static inline uint64_t cca__history_end(const struct cca__history_entry *entry) {
+    return entry->sequence + entry->more;
+}
 
 // Zeros are an empty ring.
 struct cca__history_ring {
@@ -87,8 +92,8 @@ void cca__history_deinit(struct cca *cca);
 enum base_status cca__history_add_device(struct cca__device *device) BASE_MUST_USE;
 void cca__history_remove_device(struct cca__device *device);
 
-// A free that does not have to wait writes both its entries at the first one: nothing is decided
-// between them. IS_ALLOCATED: the block is still.
+// A free that does not have to wait is told once, as one entry that stands for two: nothing is
+// decided between them. IS_ALLOCATED: the block is still.
 static inline bool cca__history_has_told(enum allocator_action action, bool is_allocated) {
     return action == ALLOCATOR_FREE_COMPLETED && is_allocated;
 }

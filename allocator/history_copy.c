@@ -26,27 +26,36 @@ uint64_t cca__history_shown_after_locked(const struct cca__device *device) {
     return after;
 }
 
+static struct allocator_snapshot_entry copy_of(const struct cca *cca,
+                                               const struct cca__history_entry *entry,
+                                               const struct cca__clock_scale *scale) {
+    const bool is_oom = entry->action == ALLOCATOR_OOM;
+    const struct cca__pool *const pool = cca__pool_at(cca, entry->pool);
+    const bool has_stream = pool != NULL && entry->action != ALLOCATOR_SNAPSHOT;
+    return (struct allocator_snapshot_entry){
+        .address = is_oom ? NULL : (void *)(uintptr_t)entry->address,
+        .size = entry->size,
+        .device_free = is_oom ? entry->address : 0,
+        .stream = has_stream ? pool->stream->handle : NULL,
+        .pool = pool != NULL ? cca__pool_id(pool) : (struct allocator_pool_id){0},
+        .time_us = cca__clock_us(scale, entry->ticks),
+        .action = (enum allocator_action)entry->action,
+        .stack = entry->stack,
+    };
+}
+
 // Sequences are without a gap, so each entry's place is known.
 static void copy_ring(const struct cca__device *device, const struct cca__history_ring *ring,
                       uint64_t after, const struct cca__clock_scale *scale,
                       struct allocator_snapshot_entry *entries) {
-    const struct cca *const cca = device->owner;
     for (size_t index = cca__history_count(ring); index-- > 0;) {
         const struct cca__history_entry *const entry = cca__history_at(ring, index);
-        if (entry->sequence <= after) break;
-        const bool is_oom = entry->action == ALLOCATOR_OOM;
-        const struct cca__pool *const pool = cca__pool_at(cca, entry->pool);
-        const bool has_stream = pool != NULL && entry->action != ALLOCATOR_SNAPSHOT;
-        entries[entry->sequence - after - 1] = (struct allocator_snapshot_entry){
-            .address = is_oom ? NULL : (void *)(uintptr_t)entry->address,
-            .size = entry->size,
-            .device_free = is_oom ? entry->address : 0,
-            .stream = has_stream ? pool->stream->handle : NULL,
-            .pool = pool != NULL ? cca__pool_id(pool) : (struct allocator_pool_id){0},
-            .time_us = cca__clock_us(scale, entry->ticks),
-            .action = (enum allocator_action)entry->action,
-            .stack = entry->stack,
-        };
+        if (cca__history_end(entry) <= after) break;
+        struct allocator_snapshot_entry copy = copy_of(device->owner, entry, scale);
+        if (entry->sequence > after) entries[entry->sequence - after - 1] = copy;
+        if (entry->more == 0) continue;
+        copy.action = ALLOCATOR_FREE_COMPLETED;
+        entries[entry->sequence - after] = copy;
     }
 }
 

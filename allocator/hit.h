@@ -326,12 +326,14 @@ static inline bool cca__hit_serve_front(struct cca *cca, struct cca__pool *pool,
     return true;
 }
 
-static inline bool cca__hit_serve(struct cca *cca, struct cca__pool *pool, size_t rounded,
-                                  size_t requested, void **pointer, uint32_t *displaced,
-                                  int64_t *slack) {
+// Sets *served to the block.
+__attribute__((always_inline)) static inline bool
+cca__hit_serve(struct cca *cca, struct cca__pool *pool, size_t rounded, size_t requested,
+               void **pointer, uint32_t *served, uint32_t *displaced, int64_t *slack) {
     uint32_t number, place, tail;
     if (!cca__free_index_pick(&pool->index, cca->blocks, rounded, &number, &place)) return false;
     struct cca__block *const block = cca__block_at(cca, number);
+    *served = number;
     if (!cca__hit_tail(pool, block->size, rounded, &tail)) return false;
     if ((block->flags & CCA__BLOCK_IN_TABLE) == 0 &&
         !cca__hit_store_at_once(cca, rounded <= CCA_SMALL_LIMIT, block, number))
@@ -390,8 +392,9 @@ static inline bool cca__hit_free_to_front(struct cca *cca, struct cca__pool *poo
     return true;
 }
 
-static inline bool cca__hit_free_at_once(struct cca *cca, struct cca__pool *pool, uint32_t number,
-                                         uint32_t *displaced, int64_t *slack) {
+__attribute__((always_inline)) static inline bool
+cca__hit_free_at_once(struct cca *cca, struct cca__pool *pool, uint32_t number, uint32_t *displaced,
+                      int64_t *slack) {
     const struct cca__block *const block = cca__block_at(cca, number);
     const uint32_t front = pool->index.front, next = block->next, previous = block->previous;
     const bool joins_next = cca__hit_joins(cca, next),

@@ -153,12 +153,26 @@ static APART enum base_status malloc_of_size(size_t size, void **pointer) {
 // The rest of a request of a plain stream whose lock was taken at once.
 static APART enum base_status malloc_from_bins(struct cca *cca, struct cca__pool *pool, size_t size,
                                                size_t rounded, void **pointer) {
-    uint32_t displaced;
+    uint32_t served, displaced;
     int64_t slack;
-    if (!cca__hit_serve(cca, pool, rounded, size, pointer, &displaced, &slack))
+    if (!cca__hit_serve(cca, pool, rounded, size, pointer, &served, &displaced, &slack))
         return malloc_locked(cca, pool->stream, size, pointer);
     if (displaced != 0) return end_displacing(cca, pool, displaced, slack);
     return end_hit(pool->stream, slack);
+}
+
+// A request of a stream that is special for nothing but that somebody watches.
+static APART enum base_status malloc_watched(struct cca *cca, struct cca__stream *stream,
+                                             size_t size, void **pointer) {
+    const size_t rounded = cca__round_size_plain(size);
+    struct cca__pool *const pool = pool_for(stream, rounded);
+    uint32_t served, displaced;
+    int64_t slack;
+    if (!cca__hit_serve(cca, pool, rounded, size, pointer, &served, &displaced, &slack))
+        return malloc_locked(cca, stream, size, pointer);
+    cca__observe_block(cca, ALLOCATOR_ALLOC, pool, cca__block_at(cca, served));
+    if (displaced != 0) return end_displacing(cca, pool, displaced, slack);
+    return end_hit(stream, slack);
 }
 
 // The same where the front is the best fit.
@@ -173,7 +187,9 @@ static APART enum base_status malloc_from_front(struct cca *cca, struct cca__poo
 // A request, the lock of the stream taken at once.
 static inline enum base_status malloc_taken(struct cca *cca, struct cca__stream *stream,
                                             size_t size, void **pointer) {
-    if (__builtin_expect(stream->special, 0)) return malloc_locked(cca, stream, size, pointer);
+    if (__builtin_expect(stream->special, 0))
+        return stream->only_watched ? malloc_watched(cca, stream, size, pointer)
+                                    : malloc_locked(cca, stream, size, pointer);
     const size_t rounded = cca__round_size_plain(size);
     struct cca__pool *const pool = pool_for(stream, rounded);
     return cca__free_index_front_is_best(&pool->index, cca->blocks, rounded)
@@ -302,7 +318,12 @@ static APART enum base_status free_unlike(struct cca *cca, struct cca__stream *s
     if (stream->only_watched && cca__block_is_plain(block, pool_number, pointer)) {
         cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
         cca__observe_block(cca, ALLOCATOR_FREE_COMPLETED, pool, block);
-        return end_call(stream, cca__hit_free(cca, pool, number, true));
+        uint32_t displaced;
+        int64_t slack;
+        if (!cca__hit_free_at_once(cca, pool, number, &displaced, &slack))
+            return end_call(stream, cca__hit_free(cca, pool, number, true));
+        if (displaced != 0) return end_displacing(cca, pool, displaced, slack);
+        return end_hit(stream, slack);
     }
     if (cca__block_pool(block) == pool_number && block->uses != 0 &&
         cca__block_is_handed_out(block, pool, pointer))
