@@ -7,6 +7,9 @@
 #include "allocator/settings.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+
+#define LARGE_PAGE_BYTES ((size_t)2 << 20)
 
 // Of an expandable segment: the first block from NUMBER on that has memory, and the first one after
 // it that has none, which ends a run of mapped pages. 0: no more.
@@ -55,14 +58,25 @@ static struct counts count_device(const struct cca__device *device, struct alloc
     return counts;
 }
 
+// A larger array of blocks, or NULL. Most of the cost of a large snapshot would be faults of the
+// pages that it is written to: a new array is in large ones, where the system has them.
+static struct allocator_snapshot_block *grow_blocks(struct allocator_snapshot_block *old,
+                                                    size_t count) {
+    const size_t bytes = count * sizeof *old;
+    if (old != NULL || bytes < 2 * LARGE_PAGE_BYTES) return realloc(old, bytes);
+    const size_t rounded = (bytes + LARGE_PAGE_BYTES - 1) / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES;
+    void *const blocks = aligned_alloc(LARGE_PAGE_BYTES, rounded);
+    if (blocks != NULL) (void)madvise(blocks, rounded, MADV_HUGEPAGE); // advice only
+    return blocks;
+}
+
 static enum base_status reserve(struct allocator_snapshot *snapshot, struct counts more) {
     const size_t segments = snapshot->segment_count + more.segments,
                  blocks = snapshot->block_count + more.blocks;
     struct allocator_snapshot_segment *const segment_array =
         realloc(snapshot->segments, (segments + 1) * sizeof *snapshot->segments);
     if (segment_array != NULL) snapshot->segments = segment_array;
-    struct allocator_snapshot_block *const block_array =
-        realloc(snapshot->blocks, (blocks + 1) * sizeof *snapshot->blocks);
+    struct allocator_snapshot_block *const block_array = grow_blocks(snapshot->blocks, blocks + 1);
     if (block_array != NULL) snapshot->blocks = block_array;
     if (segment_array == NULL || block_array == NULL)
         return base_status_set(BASE_HOST_MEMORY,
