@@ -34,7 +34,7 @@ static const struct group {
     bool manual;
 } groups[SPEED_GROUP_COUNT] = {
     [SPEED_GROUP_PATTERN] = {15, 5, 0.03, 0.008, 0, false},
-    [SPEED_GROUP_LIVE] = {7, 3, 0, 0, LIVE_ITERATION_COUNT, false},
+    [SPEED_GROUP_LIVE] = {15, 3, 0, 0, LIVE_ITERATION_COUNT, false},
     [SPEED_GROUP_BULK] = {15, 5, 0, 0, 1, true},
     [SPEED_GROUP_MEMORY] = {1, 1, 0, 0, 1, true},
 };
