@@ -206,7 +206,7 @@ static inline bool cca__free_index_front_is_best(const struct cca__free_index *i
     return (index->occupied[bin / 64] >> bin % 64 & 1) == 0;
 }
 
-// The best fit where that takes no walk through a bin, no treap and no call: *NUMBER. *PLACE is its
+// The best fit where that takes no walk through a bin, no runs and no call: *NUMBER. *PLACE is its
 // bin, of which it is the first, or CCA__BIN_COUNT if it is the front. False: ask in full.
 static inline bool cca__free_index_pick(const struct cca__free_index *index,
                                         const struct cca__block *blocks, uint64_t size,

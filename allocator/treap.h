@@ -1,4 +1,4 @@
-// A treap of blocks through their links: what bins with many blocks and sets by address share.
+// A treap of blocks through their links: what runs of free blocks and sets by address share.
 // Each user looks for a place by its own order; here a block is hung there, taken out, and its
 // neighbours are found.
 //
