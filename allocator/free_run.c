@@ -260,11 +260,20 @@ void cca__runs_remove(struct cca__arena *arena, struct cca__runs *runs,
         join(arena, runs, place.run);
 }
 
-// The first blocks that a run will be asked for, before it is its turn.
-static void fetch_first(struct cca__run *run, const struct cca__block *blocks) {
+// Before it is a run's turn: first its entries are fetched, then the first blocks they name.
+static void fetch_entries(const struct cca__run *run) {
+    for (uint32_t index = 0; index < CCA__RUN_ENTRIES; index += 2)
+        __builtin_prefetch(&run->entries[index]);
+}
+static void fetch_blocks(struct cca__run *run, const struct cca__block *blocks) {
     uint64_t index = *count_of(run);
     for (const uint64_t end = index > FETCH_AHEAD ? index - FETCH_AHEAD : 0; index > end;)
         __builtin_prefetch(&blocks[run->entries[--index].number], 1);
+}
+
+// The run after RUN; 0 at the end, and after that.
+static uint32_t step_right(const struct cca__arena *arena, uint32_t run) {
+    return run == 0 ? 0 : cca__treap_step(heads(arena), run, CCA__RIGHT);
 }
 
 // Takes from one run, and leaves the others at its beginning. Returns how many it took.
@@ -291,10 +300,12 @@ uint32_t cca__runs_take(struct cca__arena *arena, struct cca__runs *runs,
                         bool (*takes)(const struct cca__block *block),
                         void (*taken)(void *context, uint32_t number), void *context) {
     uint64_t count = 0;
-    for (uint32_t run = runs->lowest, next; run != 0; run = next) {
-        next = cca__treap_step(heads(arena), run, CCA__RIGHT);
+    uint32_t next = step_right(arena, runs->lowest);
+    for (uint32_t run = runs->lowest, after; run != 0; run = next, next = after) {
+        after = step_right(arena, next);
+        fetch_entries(run_at(arena, after));
         if (next != 0)
-            fetch_first(run_at(arena, next), blocks);
+            fetch_blocks(run_at(arena, next), blocks);
         count += take_from(run_at(arena, run), blocks, takes, taken, context);
         if (*count_of(run_at(arena, run)) == 0)
             remove_run(arena, runs, run);
