@@ -63,7 +63,7 @@ static struct counts count_device(const struct cca__device *device, struct alloc
 static struct allocator_snapshot_block *grow_blocks(struct allocator_snapshot_block *old,
                                                     size_t count) {
     const size_t bytes = count * sizeof *old;
-    if (old != NULL || bytes < 2 * LARGE_PAGE_BYTES) return realloc(old, bytes);
+    if (old != NULL || bytes < LARGE_PAGE_BYTES) return realloc(old, bytes);
     const size_t rounded = (bytes + LARGE_PAGE_BYTES - 1) / LARGE_PAGE_BYTES * LARGE_PAGE_BYTES;
     void *const blocks = aligned_alloc(LARGE_PAGE_BYTES, rounded);
     if (blocks != NULL) (void)madvise(blocks, rounded, MADV_HUGEPAGE); // advice only
