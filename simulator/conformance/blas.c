@@ -28,6 +28,7 @@ static float *floats_make(struct conformance *c, int count) {
         host[i] = (float)(i + 1);
     if (device != NULL)
         (void)cudaMemcpy(device, host, (size_t)count * sizeof *host, cudaMemcpyHostToDevice);
+    (void)cudaDeviceSynchronize(); // the copy may still be on its way when it returns
     return device;
 }
 

@@ -243,7 +243,7 @@ static void child_in_capture(struct conformance *c) {
     cudaGraph_t child = conformance_graph(c);
     cudaGraphNode_t node;
     (void)fill_node(c, child, NULL, 0, memory, 3);
-    MUST(c, cudaMemset(memory, 0, BYTES));
+    MUST(c, cudaMemsetAsync(memory, 0, BYTES, stream));
     MUST(c, capture_begin(stream));
     MUST(c, cudaMemsetAsync(memory, 1, BYTES, stream));
     cudaGraphNode_t tip = stream_tip(stream);

@@ -233,7 +233,7 @@ static void update_invalidated(struct conformance *c) {
 static void added_node_runs(struct conformance *c) {
     unsigned char *memory = conformance_device_memory(c, 2 * BYTES);
     cudaStream_t stream = conformance_stream(c, cudaStreamNonBlocking);
-    MUST(c, cudaMemset(memory, 0, 2 * BYTES));
+    MUST(c, cudaMemsetAsync(memory, 0, 2 * BYTES, stream));
     MUST(c, capture_begin(stream));
     MUST(c, cudaMemsetAsync(memory, 1, BYTES, stream));
     (void)fill_node(c, stream_graph(stream), NULL, 0, memory + BYTES, 2);

@@ -371,6 +371,7 @@ static void safe_work(struct conformance *c) {
     cudaStream_t stream = conformance_stream(c, cudaStreamNonBlocking);
     cudaStream_t idle = conformance_stream(c, cudaStreamNonBlocking);
     MUST(c, cudaMemset(device, 0, 2 * BYTES));
+    MUST(c, cudaDeviceSynchronize());
     MUST(c, capture_begin(stream));
     answer_code(c, "captured", cudaMemsetAsync(device, 1, BYTES, stream));
     answer_code(c, "fill", cudaMemsetAsync(device + BYTES, 2, BYTES, idle));

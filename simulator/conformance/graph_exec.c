@@ -82,7 +82,7 @@ static void instantiate_copies(struct conformance *c) {
     unsigned char *memory = conformance_device_memory(c, 2 * BYTES);
     cudaStream_t stream = conformance_stream(c, cudaStreamNonBlocking);
     cudaGraph_t graph = NULL;
-    MUST(c, cudaMemset(memory, 0, 2 * BYTES));
+    MUST(c, cudaMemsetAsync(memory, 0, 2 * BYTES, stream));
     MUST(c, cudaGraphCreate(&graph, 0));
     cudaGraphNode_t node = fill_node(c, graph, NULL, 0, memory, 1);
     cudaGraphExec_t exec = conformance_graph_exec(c, graph);
@@ -92,7 +92,7 @@ static void instantiate_copies(struct conformance *c) {
     answer_number(c, "removed", conformance_byte(memory));
     answer_number(c, "added", conformance_byte(memory + BYTES));
     answer_code(c, "destroy", cudaGraphDestroy(graph));
-    MUST(c, cudaMemset(memory, 0, BYTES));
+    MUST(c, cudaMemsetAsync(memory, 0, BYTES, stream));
     answer_code(c, "launch", cudaGraphLaunch(exec, stream));
     answer_number(c, "byte", conformance_byte(memory));
 }
@@ -384,7 +384,7 @@ static void graph_destroyed_while_pending(struct conformance *c) {
     void *memory = conformance_device_memory(c, BYTES);
     cudaStream_t stream = conformance_stream(c, cudaStreamNonBlocking);
     cudaGraph_t graph = NULL;
-    MUST(c, cudaMemset(memory, 0, BYTES));
+    MUST(c, cudaMemsetAsync(memory, 0, BYTES, stream));
     MUST(c, cudaGraphCreate(&graph, 0));
     (void)fill_node(c, graph, NULL, 0, memory, 6);
     cudaGraphExec_t exec = conformance_graph_exec(c, graph);

@@ -185,7 +185,7 @@ static void address_is_fixed(struct conformance *c) {
     (void)free_node(c, graph, copy, two);
     cudaGraphExec_t exec = conformance_graph_exec(c, graph);
     for (int i = 0; i < 3; ++i) {
-        MUST(c, cudaMemset(result, 9, BYTES));
+        MUST(c, cudaMemsetAsync(result, 9, BYTES, stream));
         MUST(c, cudaGraphLaunch(exec, stream));
         MUST(c, cudaStreamSynchronize(stream));
         answer_number(c, "byte", conformance_byte(result));

@@ -106,7 +106,7 @@ static void node_parameters_are_used(struct conformance *c) {
     parameters.memset.elementSize = 2;
     parameters.memset.width = BYTES / 2;
     parameters.memset.height = 1;
-    MUST(c, cudaMemset(memory, 9, 2 * BYTES));
+    MUST(c, cudaMemsetAsync(memory, 9, 2 * BYTES, stream));
     MUST(c, cudaGraphAddNode(&node, graph, NULL, NULL, 0, &parameters));
     node = copy_node(c, graph, &node, 1, memory + BYTES, memory);
     (void)host_node(c, graph, &node, 1, set, &flag);
@@ -165,8 +165,8 @@ static void node_parameters_of_copy(struct conformance *c) {
     answer_number(c, "width", (int64_t)parameters.extent.width);
     parameters.srcPtr.ptr = memory + 2 * BYTES;
     answer_code(c, "set", cudaGraphMemcpyNodeSetParams(node, &parameters));
-    MUST(c, cudaMemset(memory, 1, 2 * BYTES));
-    MUST(c, cudaMemset(memory + 2 * BYTES, 2, BYTES));
+    MUST(c, cudaMemsetAsync(memory, 1, 2 * BYTES, stream));
+    MUST(c, cudaMemsetAsync(memory + 2 * BYTES, 2, BYTES, stream));
     MUST(c, cudaGraphLaunch(conformance_graph_exec(c, graph), stream));
     answer_number(c, "byte", conformance_byte(memory + BYTES));
     answer_code(c, "set-1d", cudaGraphMemcpyNodeSetParams1D(node, memory, memory + 2 * BYTES, BYTES,
@@ -262,7 +262,7 @@ static void child_is_a_copy(struct conformance *c) {
     cudaGraph_t graph = conformance_graph(c), child = NULL, own = NULL;
     cudaStream_t stream = conformance_stream(c, cudaStreamNonBlocking);
     cudaGraphNode_t node = NULL;
-    MUST(c, cudaMemset(memory, 0, BYTES));
+    MUST(c, cudaMemsetAsync(memory, 0, BYTES, stream));
     MUST(c, cudaGraphCreate(&child, 0));
     (void)fill_node(c, child, NULL, 0, memory, 1);
     MUST(c, cudaGraphAddChildGraphNode(&node, graph, NULL, 0, child));
@@ -281,7 +281,7 @@ static void child_is_edited(struct conformance *c) {
     cudaGraph_t graph = conformance_graph(c), child = conformance_graph(c), own = NULL;
     cudaStream_t stream = conformance_stream(c, cudaStreamNonBlocking);
     cudaGraphNode_t node = NULL;
-    MUST(c, cudaMemset(memory, 0, BYTES));
+    MUST(c, cudaMemsetAsync(memory, 0, BYTES, stream));
     MUST(c, cudaGraphAddChildGraphNode(&node, graph, NULL, 0, child));
     MUST(c, cudaGraphChildGraphNodeGetGraph(node, &own));
     (void)fill_node(c, own, NULL, 0, memory, 4);

@@ -35,7 +35,7 @@ static void answer_update(struct conformance *c, cudaGraphExec_t exec, cudaGraph
 static void update_takes_parameters(struct conformance *c) {
     unsigned char *memory = conformance_device_memory(c, 2 * BYTES);
     cudaStream_t stream = conformance_stream(c, cudaStreamNonBlocking);
-    MUST(c, cudaMemset(memory, 0, 2 * BYTES));
+    MUST(c, cudaMemsetAsync(memory, 0, 2 * BYTES, stream));
     cudaGraphExec_t exec = conformance_graph_exec(c, fill_graph(c, memory, 1));
     answer_update(c, exec, fill_graph(c, memory + BYTES, 2));
     MUST(c, cudaGraphLaunch(exec, stream));
@@ -70,8 +70,8 @@ static void update_of_copies_and_functions(struct conformance *c) {
                                          memory + i * BYTES);
         (void)host_node(c, graphs[i], &node, 1, add_one, i == 0 ? &one : &two);
     }
-    MUST(c, cudaMemset(memory, 1, BYTES));
-    MUST(c, cudaMemset(memory + BYTES, 2, BYTES));
+    MUST(c, cudaMemsetAsync(memory, 1, BYTES, stream));
+    MUST(c, cudaMemsetAsync(memory + BYTES, 2, BYTES, stream));
     cudaGraphExec_t exec = conformance_graph_exec(c, graphs[0]);
     answer_update(c, exec, graphs[1]);
     MUST(c, cudaGraphLaunch(exec, stream));
@@ -90,7 +90,7 @@ static void update_topology(struct conformance *c) {
     (void)empty_node(c, apart, NULL, 0);
     (void)empty_node(c, apart, NULL, 0);
     (void)empty_node(c, two, NULL, 0);
-    MUST(c, cudaMemset(memory, 0, BYTES));
+    MUST(c, cudaMemsetAsync(memory, 0, BYTES, stream));
     (void)empty_node(c, more, NULL, 0);
     cudaGraphExec_t exec = conformance_graph_exec(c, fill_graph(c, memory, 1));
     answer_update(c, exec, more);
@@ -106,7 +106,7 @@ static void update_type(struct conformance *c) {
     cudaStream_t stream = conformance_stream(c, cudaStreamNonBlocking);
     cudaGraph_t other = conformance_graph(c);
     cudaGraphExecUpdateResultInfo info;
-    MUST(c, cudaMemset(memory, 0, 2 * BYTES));
+    MUST(c, cudaMemsetAsync(memory, 0, 2 * BYTES, stream));
     cudaGraphNode_t node = copy_node(c, other, NULL, 0, memory, memory + BYTES);
     cudaGraphExec_t exec = conformance_graph_exec(c, fill_graph(c, memory, 1));
     memset(&info, 0, sizeof info);
@@ -179,8 +179,8 @@ static void exec_copy_set(struct conformance *c) {
     cudaStream_t stream = conformance_stream(c, cudaStreamNonBlocking);
     cudaGraph_t graph = conformance_graph(c);
     struct cudaMemcpy3DParms parameters;
-    MUST(c, cudaMemset(memory, 1, BYTES));
-    MUST(c, cudaMemset(memory + BYTES, 2, BYTES));
+    MUST(c, cudaMemsetAsync(memory, 1, BYTES, stream));
+    MUST(c, cudaMemsetAsync(memory + BYTES, 2, BYTES, stream));
     cudaGraphNode_t node = copy_node(c, graph, NULL, 0, memory + 2 * BYTES, memory);
     cudaGraphExec_t exec = conformance_graph_exec(c, graph);
     answer_code(c, "set-1d",

@@ -320,6 +320,7 @@ static void mapping_access_per_device(struct conformance *c) {
     MUST_DRIVER(c, cuMemSetAccess(range.address, PAGE, &access, 1));
     answer_code(c, "open", cudaMemcpyAsync(other, pointer(range.address), 16, cudaMemcpyDefault,
                                            stream));
+    MUST(c, cudaStreamSynchronize(stream));
     MUST(c, cudaSetDevice(0));
     MUST(c, cudaMemset(pointer(range.address), 1, 16)); // the other device's right is kept
     range_end(&range);
