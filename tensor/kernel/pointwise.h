@@ -15,7 +15,7 @@
     X(DIV, a / b)                                                                                  \
     X(EQ, a == b)                                                                                  \
     X(NEG, -a)                                                                                     \
-    X(RELU, a > 0 || a != a ? a : 0)                                                               \
+    X(RELU, a < 0 ? 0 : a) /* -0 and NaN stay */                                                   \
     X(SQRT, M(sqrt)(a))                                                                            \
     X(RELU_GRADIENT, b <= 0 ? 0 : a) /* of the gradient a and the result b */                      \
     X(ACCUMULATE, a + b)             /* b: what is there */                                        \

@@ -46,7 +46,7 @@ static double wanted(int operation, double a, double b, double alpha, bool *exac
     case TENSOR_KERNEL_NEG:
         return -a;
     case TENSOR_KERNEL_RELU:
-        return a > 0 ? a : 0;
+        return a < 0 ? 0 : a;
     case TENSOR_KERNEL_SQRT:
         return sqrt(a);
     case TENSOR_KERNEL_RELU_GRADIENT:
