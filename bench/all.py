@@ -67,7 +67,8 @@ def job(run, argv, tools=None):
             replay += ["--capacity", options.capacity]
         # The replays come first: they are the ones that can refuse an option.
         simulated = os.path.exists(tools.simulator)
-        count = 6 if simulated else 5
+        captures = os.path.exists(tools.capture)
+        count = 5 + simulated + captures
         traces = len(tools.traces)
         runner.step(1, count, f"replay of {traces} bundled traces under allocator settings")
         run.run(replay + tools.traces)
@@ -82,6 +83,10 @@ def job(run, argv, tools=None):
         if simulated:
             runner.step(5, count, "host cost of the simulated device")
             run.run([tools.simulator] + shared)
+        if captures:
+            runner.step(count - 1, count, "graph captures, with reuse inside them and without")
+            table = run.run([tools.capture, "--quick", "--seed", options.seed])
+            limits.extend(["", "Graph captures"] + table.splitlines())
         runner.step(count, count, "report")
 
     def summarize(folder):

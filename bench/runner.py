@@ -42,7 +42,9 @@ class Tools:
         self.allocator = os.path.join(root, "bench/allocator_tool")
         self.replay = os.path.join(root, "bench/replay_tool")
         self.replay_speed = os.path.join(root, "bench/replay_speed_tool")
-        self.simulator = os.path.join(root, "bench/simulator")  # absent with --config=cuda
+        # Absent with --config=cuda.
+        self.simulator = os.path.join(root, "bench/simulator")
+        self.capture = os.path.join(root, "bench/capture")
         self.make = os.path.join(root, "trace/make")
         self.page = os.path.join(root, "reports/page")
         self.traces = sorted(glob.glob(os.path.join(root, "trace/**/*.tmt"), recursive=True))

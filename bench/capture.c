@@ -1,0 +1,358 @@
+// What graph capture costs the allocator, and what reuse inside a capture saves: without it, in its
+// first form and in the current one (docs/capture-reuse.md).
+//
+//     step     a transformer-like training step in one capture: each layer's weights are gathered
+//              on a side stream, used on the main one, and given back; so are its gradients.
+//              Reserved memory, nodes, and the allocator's part of the time
+//     growth   time of a request and its free when so many nodes are captured before, beside a
+//              chase of pointers over as many cache lines; the exponents are of a power law through
+//              the ends
+//     long     the time to capture a graph of 10,000 nodes, over that without reuse: the median of
+//              rounds that alternate
+//
+// Before a time is printed the result is checked: nothing is left behind. The driver's part is the
+// simulator's.
+#include "allocator/captures.h"
+#include "allocator/cca.h"
+#include "base/check.h"
+#include "base/options.h"
+#include "base/random.h"
+#include "base/size.h"
+#include "simulator/sim.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define CALL(call) BASE_CHECK_EQ(call, cudaSuccess)
+#define OK(call)   BASE_CHECK_EQ(call, BASE_OK)
+
+enum form { OFF, FIRST, CURRENT, FORM_COUNT };
+static const char *const form_names[FORM_COUNT] = {"off", "first form", "current"};
+static const char *const configs[FORM_COUNT] = {"", "x_capture_reuse:markers",
+                                                "graph_capture_record_stream_reuse:True"};
+static const struct allocator_pool_id pool_id = {.capture = 1};
+
+// Of this thread's own: what others do meanwhile does not count. It waits for nothing.
+static uint64_t now_ns(void) {
+    struct timespec time;
+    BASE_CHECK_EQ(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time), 0);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+//--------------------------------------------------------------------------------------------------
+// A capture on two streams, with the time that passes in the allocator.
+
+struct capture {
+    struct allocator *allocator;
+    cudaStream_t main, side;
+    struct cca_pool_filter filter;
+    _Atomic(unsigned long long) id;
+    cudaEvent_t event;
+    uint64_t start_ns, allocator_ns, total_ns;
+    int64_t reserved_bytes, allocated_bytes;
+    size_t node_count;
+};
+
+static void capture_begin(struct capture *capture, enum form form) {
+    *capture = (struct capture){0};
+    OK(sim_configure(
+        &(struct sim_options){.capacity_bytes = 512 * BASE_GIB, .numerics = SIM_NUMERICS_OFF}));
+    OK(cca_allocator_create(&(struct cca_options){.config = configs[form]}, &capture->allocator));
+    CALL(cudaStreamCreateWithFlags(&capture->main, cudaStreamNonBlocking));
+    CALL(cudaStreamCreateWithFlags(&capture->side, cudaStreamNonBlocking));
+    CALL(cudaEventCreateWithFlags(&capture->event, cudaEventDisableTiming));
+    enum cudaStreamCaptureStatus status;
+    unsigned long long id;
+    capture->filter = cca_capture_filter(&capture->id);
+    capture->start_ns = now_ns();
+    OK(cca_pool_begin(capture->allocator, 0, pool_id, &capture->filter));
+    CALL(cudaStreamBeginCapture(capture->main, cudaStreamCaptureModeGlobal));
+    CALL(cudaStreamGetCaptureInfo(capture->main, &status, &id, NULL, NULL, NULL, NULL));
+    capture->id = id;
+    OK(cca_capture_begin(capture->allocator, 0,
+                         &(struct cca_capture){.id = id, .stream = capture->main}));
+}
+
+static void order(struct capture *capture, cudaStream_t from, cudaStream_t to) {
+    CALL(cudaEventRecord(capture->event, from));
+    CALL(cudaStreamWaitEvent(to, capture->event, 0));
+}
+
+// All blocks were freed. After the graph nothing is reserved.
+static void capture_end(struct capture *capture) {
+    cudaGraph_t graph;
+    order(capture, capture->side, capture->main);
+    CALL(cudaStreamEndCapture(capture->main, &graph));
+    OK(cca_capture_end(capture->allocator, 0, capture->id));
+    OK(cca_pool_end(capture->allocator, 0, pool_id));
+    capture->total_ns = now_ns() - capture->start_ns;
+    struct allocator_stats stats;
+    OK(allocator_stats(capture->allocator, 0, &stats));
+    capture->reserved_bytes = stats.reserved_bytes[ALLOCATOR_STAT_ALL].peak;
+    capture->allocated_bytes = stats.allocated_bytes[ALLOCATOR_STAT_ALL].peak;
+    CALL(cudaGraphGetNodes(graph, NULL, &capture->node_count));
+    CALL(cudaGraphDestroy(graph));
+    OK(cca_pool_release(capture->allocator, 0, pool_id));
+    OK(allocator_empty_cache(capture->allocator));
+    OK(allocator_stats(capture->allocator, 0, &stats));
+    BASE_CHECK_EQ(stats.allocated_bytes[ALLOCATOR_STAT_ALL].current, 0);
+    BASE_CHECK_EQ(stats.reserved_bytes[ALLOCATOR_STAT_ALL].current, 0);
+    cca_check(capture->allocator);
+    CALL(cudaEventDestroy(capture->event));
+    CALL(cudaStreamDestroy(capture->main));
+    CALL(cudaStreamDestroy(capture->side));
+    allocator_destroy(capture->allocator);
+}
+
+static void *take(struct capture *capture, size_t size, cudaStream_t stream) {
+    void *pointer;
+    const uint64_t start = now_ns();
+    OK(allocator_malloc(capture->allocator, 0, size, stream, &pointer));
+    capture->allocator_ns += now_ns() - start;
+    return pointer;
+}
+static void give(struct capture *capture, void *pointer) {
+    const uint64_t start = now_ns();
+    OK(allocator_free(capture->allocator, pointer));
+    capture->allocator_ns += now_ns() - start;
+}
+static void record(struct capture *capture, void *pointer, cudaStream_t stream) {
+    const uint64_t start = now_ns();
+    OK(allocator_record_stream(capture->allocator, pointer, stream));
+    capture->allocator_ns += now_ns() - start;
+}
+
+static void no_body(const void *argument) { (void)argument; }
+static void launch(cudaStream_t stream) {
+    CALL(sim_launch_kernel(stream, &(struct sim_kernel){.name = "kernel", .body = no_body}));
+}
+
+//--------------------------------------------------------------------------------------------------
+// The step.
+
+#define WEIGHTS    (64 * BASE_MIB) // of a layer, gathered
+#define ACTIVATION (24 * BASE_MIB)
+
+// The side stream gathers the weights, the main one uses them for several kernels.
+static void *gather(struct capture *capture) {
+    void *const weights = take(capture, WEIGHTS, capture->side);
+    launch(capture->side);
+    order(capture, capture->side, capture->main);
+    record(capture, weights, capture->main);
+    return weights;
+}
+
+static void run_layer(struct capture *capture, void **activation, bool is_backward) {
+    void *const weights = gather(capture);
+    void *const next = take(capture, ACTIVATION, capture->main);
+    for (int kernel = 0; kernel < 6; ++kernel) {
+        void *const temporary = take(capture, ACTIVATION / 4, capture->main);
+        launch(capture->main);
+        give(capture, temporary);
+    }
+    give(capture, weights);
+    if (is_backward) { // the gradients are reduced beside the next layer
+        void *const gradients = take(capture, WEIGHTS, capture->main);
+        launch(capture->main);
+        order(capture, capture->main, capture->side);
+        record(capture, gradients, capture->side);
+        launch(capture->side);
+        give(capture, gradients);
+        give(capture, *activation);
+        give(capture, next);
+    } else {
+        *activation = next;
+    }
+    order(capture, capture->main, capture->side);
+}
+
+static void run_step(struct capture *capture, enum form form, int layers) {
+    void **const activations = malloc((size_t)layers * sizeof *activations);
+    BASE_CHECK(activations != NULL);
+    capture_begin(capture, form);
+    launch(capture->main);
+    order(capture, capture->main, capture->side);
+    for (int layer = 0; layer < layers; ++layer)
+        run_layer(capture, &activations[layer], false);
+    for (int layer = layers; layer-- > 0;)
+        run_layer(capture, &activations[layer], true);
+    capture_end(capture);
+    free(activations);
+}
+
+static void print_step(int layers) {
+    printf("A training step of %d layers in one capture\n", layers);
+    printf("%-12s %6s %14s %13s %9s %10s\n", "reuse", "nodes", "allocated MiB", "reserved MiB",
+           "allocator", "capture ms");
+    for (int form = 0; form < FORM_COUNT; ++form) {
+        struct capture capture;
+        run_step(&capture, (enum form)form, layers);
+        printf("%-12s %6zu %14.0f %13.0f %8.1f%% %10.2f\n", form_names[form], capture.node_count,
+               (double)capture.allocated_bytes / (double)BASE_MIB,
+               (double)capture.reserved_bytes / (double)BASE_MIB,
+               100 * (double)capture.allocator_ns / (double)capture.total_ns,
+               (double)capture.total_ns / 1e6);
+    }
+}
+
+//--------------------------------------------------------------------------------------------------
+// Growth.
+
+static void run_round(struct capture *capture) {
+    void *const block = take(capture, 4 * BASE_MIB, capture->main);
+    launch(capture->main);
+    order(capture, capture->main, capture->side);
+    launch(capture->side);
+    record(capture, block, capture->side);
+    give(capture, block);
+    order(capture, capture->side, capture->main);
+}
+
+#define MEASURED_ROUNDS 64
+
+// ns of a request, its record_stream and its free behind NODES nodes.
+static double request_ns(enum form form, int nodes) {
+    struct capture capture;
+    capture_begin(&capture, form);
+    for (int round = 0; round < nodes / 2; ++round)
+        run_round(&capture);
+    capture.allocator_ns = 0;
+    for (int round = 0; round < MEASURED_ROUNDS; ++round)
+        run_round(&capture);
+    const double spent = (double)capture.allocator_ns / MEASURED_ROUNDS;
+    capture_end(&capture);
+    return spent;
+}
+
+// ns of a step from line to line, in an order that no prefetcher knows.
+static double chase_ns(size_t lines, uint64_t seed) {
+    struct line {
+        uint32_t next;
+        uint32_t unused[15];
+    } *const memory = aligned_alloc(64, lines * sizeof *memory);
+    uint32_t *const places = malloc(lines * sizeof *places);
+    struct base_random random = base_random_init(seed, "chase");
+    BASE_CHECK(memory != NULL && places != NULL);
+    for (size_t index = 0; index < lines; ++index)
+        places[index] = (uint32_t)index;
+    for (size_t index = lines - 1; index > 0; --index) {
+        const size_t other = base_random_below(&random, index + 1);
+        const uint32_t kept = places[index];
+        places[index] = places[other];
+        places[other] = kept;
+    }
+    for (size_t index = 0; index < lines; ++index)
+        memory[places[index]].next = places[(index + 1) % lines];
+    const uint64_t steps = 1000000;
+    uint32_t at = 0;
+    for (size_t index = 0; index < lines; ++index)
+        at = memory[at].next;
+    const uint64_t start = now_ns();
+    for (uint64_t step = 0; step < steps; ++step)
+        at = memory[at].next;
+    const double spent = (double)(now_ns() - start) / (double)steps;
+    BASE_CHECK_LT(at, lines);
+    free(memory);
+    free(places);
+    return spent;
+}
+
+static double exponent(double first, double last, double factor) {
+    return log(last / first) / log(factor);
+}
+
+static void print_growth(bool quick, uint64_t seed) {
+    const int first = 100, last = quick ? 10000 : 100000, last_of_first_form = 1000;
+    double ends[FORM_COUNT + 1][2];
+    printf("\nns of a request, its record_stream and its free behind so many nodes\n");
+    printf("%8s %10s %12s %10s %14s\n", "nodes", "off", "first form", "current", "pointer chase");
+    for (int nodes = first; nodes <= last; nodes *= 10) {
+        double spent[FORM_COUNT + 1] = {0};
+        for (int form = 0; form < FORM_COUNT; ++form)
+            if (form != FIRST || nodes <= last_of_first_form)
+                spent[form] = request_ns((enum form)form, nodes);
+        spent[FORM_COUNT] = chase_ns((size_t)nodes, seed);
+        for (int each = 0; each <= FORM_COUNT; ++each) {
+            if (nodes == first) ends[each][0] = spent[each];
+            if (spent[each] > 0) ends[each][1] = spent[each];
+        }
+        printf("%8d %10.0f ", nodes, spent[OFF]);
+        if (nodes <= last_of_first_form)
+            printf("%12.0f", spent[FIRST]);
+        else
+            printf("%12s", "-");
+        printf(" %10.0f %14.2f\n", spent[CURRENT], spent[FORM_COUNT]);
+    }
+    printf("%8s %10.2f %12.2f %10.2f %14.2f\n", "exponent",
+           exponent(ends[OFF][0], ends[OFF][1], (double)last / first),
+           exponent(ends[FIRST][0], ends[FIRST][1], (double)last_of_first_form / first),
+           exponent(ends[CURRENT][0], ends[CURRENT][1], (double)last / first),
+           exponent(ends[FORM_COUNT][0], ends[FORM_COUNT][1], (double)last / first));
+}
+
+//--------------------------------------------------------------------------------------------------
+// A long capture: each tensor is used by several kernels, as in a program.
+
+#define ROUNDS_MAX 15
+
+static uint64_t long_ns(enum form form, int nodes) {
+    struct capture capture;
+    capture_begin(&capture, form);
+    for (int round = 0; round < nodes / 20; ++round) {
+        run_round(&capture);
+        for (int kernel = 0; kernel < 18; ++kernel)
+            launch(capture.main);
+    }
+    capture_end(&capture);
+    return capture.total_ns;
+}
+
+static int compare_numbers(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void print_long(int nodes, int rounds) {
+    double quotients[ROUNDS_MAX];
+    for (int round = 0; round < rounds; ++round) {
+        const uint64_t without = long_ns(OFF, nodes), with = long_ns(CURRENT, nodes);
+        quotients[round] = (double)with / (double)without;
+    }
+    qsort(quotients, (size_t)rounds, sizeof *quotients, compare_numbers);
+    printf(
+        "\nCapture of %d nodes, current form over none: %.3f (median of %d rounds, %.3f to %.3f)\n",
+        nodes, quotients[rounds / 2], rounds, quotients[0], quotients[rounds - 1]);
+}
+
+int main(int argc, char **argv) {
+    bool smoke = false;
+    const struct base_option options[] = {
+        {"smoke", NULL, BASE_OPTION_FLAG, &smoke, "each case once, small, and no times"}, {0}};
+    const struct base_program program = {
+        .name = "capture",
+        .summary = "What graph capture costs the allocator, with reuse and without.",
+        .common = BASE_COMMON_SEED | BASE_COMMON_QUICK,
+        .options = options,
+    };
+    struct base_common common = BASE_COMMON_DEFAULTS;
+    base_options_parse(&program, argc, argv, &common);
+    if (smoke) {
+        struct capture capture;
+        int64_t reserved[FORM_COUNT];
+        for (int form = 0; form < FORM_COUNT; ++form) {
+            run_step(&capture, (enum form)form, 8);
+            reserved[form] = capture.reserved_bytes;
+            (void)request_ns((enum form)form, 100);
+            (void)long_ns((enum form)form, 200);
+        }
+        BASE_CHECK_LT(reserved[CURRENT], reserved[OFF]);
+        printf("capture: all cases, nothing left behind\n");
+        return 0;
+    }
+    print_step(32);
+    print_growth(common.quick, common.seed);
+    print_long(10000, common.quick ? 5 : ROUNDS_MAX);
+    return 0;
+}
