@@ -22,9 +22,8 @@
 //     empty_cache    waits for each device and gives back all that its pool has to spare. Refused
 //                    during a capture, BASE_INVALID_VALUE, which the wait would break
 //     stats          what the driver knows: bytes in use as `allocated_bytes` and `active_bytes`,
-//     and
-//                    `reserved_bytes`, of all, now and at their peaks; all else is 0. Accumulated
-//                    values cannot be reset, which is a warning
+//                    and `reserved_bytes`, of all, now and at their peaks; all else is 0.
+//                    Accumulated values cannot be reset, which is a warning
 //     largest_block  what is free of the device, within the limit; of the pool's own the driver
 //                    tells nothing
 //     snapshot, set_observer, base_allocation (there is nothing that another process could open),
