@@ -41,7 +41,7 @@ static const struct group {
 
 static const char *only, *subject = "caching", *filter;
 static uint64_t iterations = 1000000;
-static bool two_threads;
+static bool two_threads, own_streams;
 
 static const struct base_option options[] = {
     {"smoke", NULL, BASE_OPTION_FLAG, &speed_run.smoke,
@@ -56,6 +56,8 @@ static const struct base_option options[] = {
     {"iterations", "N", BASE_OPTION_COUNT, &iterations,
      "with --only: allocations with their frees, of transformer whole steps (default 1000000)"},
     {"two-threads", NULL, BASE_OPTION_FLAG, &two_threads, "with --only: two threads on one stream"},
+    {"own-streams", NULL, BASE_OPTION_FLAG, &own_streams,
+     "with --two-threads: each on a stream of its own"},
     {0}};
 
 static const struct base_program program = {
@@ -231,7 +233,8 @@ static enum base_status run(const struct base_common *common) {
     if (status != BASE_OK) return status;
     speed_patterns_init();
     bench_companion_begin();
-    status = only != NULL ? speed_only(only, subject, iterations, two_threads)
+    status = only != NULL ? speed_only(only, subject, iterations, two_threads,
+                                       own_streams ? BENCH_STREAMS_OWN : BENCH_STREAMS_ONE)
                           : measure_and_report(common, folder.path);
     bench_companion_end();
     speed_growth_deinit();

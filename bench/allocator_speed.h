@@ -155,6 +155,7 @@ void speed_memory_rows_add(void);
 // Plays one pattern on one subject, ITERATION_COUNT iterations behind the warm-up, and prints how
 // many pairs that were: for a profiler. Two runs with different counts differ by the pattern alone.
 enum base_status speed_only(const char *pattern_name, const char *subject_name,
-                            uint64_t iteration_count, bool two_threads) BASE_MUST_USE;
+                            uint64_t iteration_count, bool two_threads,
+                            enum bench_streams streams) BASE_MUST_USE;
 
 #endif

@@ -17,7 +17,8 @@ static const struct bench_subject *subject_find(const char *name) {
 }
 
 enum base_status speed_only(const char *pattern_name, const char *subject_name,
-                            uint64_t iteration_count, bool two_threads) {
+                            uint64_t iteration_count, bool two_threads,
+                            enum bench_streams streams) {
     const enum speed_pattern pattern = speed_pattern_find(pattern_name);
     const struct bench_subject *subject = subject_find(subject_name);
     if (pattern == SPEED_PATTERN_COUNT)
@@ -30,7 +31,7 @@ enum base_status speed_only(const char *pattern_name, const char *subject_name,
     struct bench_session_setup setup = {.subject = subject,
                                         .pattern = speed_pattern_get(pattern),
                                         .thread_count = two_threads ? 2 : 1,
-                                        .streams = BENCH_STREAMS_ONE};
+                                        .streams = streams};
     int cpu;
     if (bench_pin_thread(0, &cpu) != BASE_OK)
         fprintf(stderr, "allocator: %s\n", base_status_message());
