@@ -105,6 +105,8 @@ struct cca__stream {
     uint32_t first_segment;
     uint32_t unused_uses; // records of uses, linked by next
     int64_t family_limit[CCA__FAMILY_COUNT][ALLOCATOR_STAT_KIND_COUNT];
+    // The most that was seen in use when streams met
+    int64_t family_most[CCA__FAMILY_COUNT][ALLOCATOR_STAT_KIND_COUNT];
     struct cca__recorder *recorder; // NULL before the first entry of the history
     // The device's streams in order of creation; set under all their locks
     struct cca__stream *created_next;

@@ -53,7 +53,7 @@ void cca__streams_lock_all(struct cca__device *device) {
     // end.
     for (struct cca__stream *stream = device->first_created; stream != NULL;
          stream = stream->created_next)
-        cca__lock_take(&stream->lock);
+        cca__lock_take_hurried(&stream->lock);
 }
 
 void cca__streams_unlock_all(struct cca__device *device) {

@@ -8,6 +8,8 @@
 
 // A holder is about its business for tens of nanoseconds; a sleep costs microseconds.
 #define SPIN_COUNT 200
+// Until one that is in a hurry has seen the lock free: a cache line's way to its core.
+#define GIVE_WAY_SPIN_COUNT 20
 
 bool cca__lock_is_asymmetric;
 
@@ -48,8 +50,23 @@ void cca__lock_wait(struct cca__lock *lock) {
     atomic_fetch_sub_explicit(&lock->waiters, 2, memory_order_relaxed);
 }
 
+void cca__lock_wait_hurried(struct cca__lock *lock) {
+    atomic_fetch_add_explicit(&lock->waiters, CCA__LOCK_HURRIED, memory_order_relaxed);
+    cca__lock_wait(lock);
+    atomic_fetch_sub_explicit(&lock->waiters, CCA__LOCK_HURRIED, memory_order_relaxed);
+}
+
+static void give_way(const struct cca__lock *lock) {
+    for (int spin = 0; spin < GIVE_WAY_SPIN_COUNT; ++spin) {
+        if (atomic_load_explicit(&lock->taken, memory_order_relaxed) != 0) return;
+        __builtin_ia32_pause();
+    }
+}
+
 void cca__lock_wake(struct cca__lock *lock) {
     // Adds nothing, but is a barrier behind the store of the release.
-    if (atomic_fetch_add_explicit(&lock->waiters, 0, memory_order_seq_cst) / 2 == 0) return;
+    const uint32_t waiters = atomic_fetch_add_explicit(&lock->waiters, 0, memory_order_seq_cst);
+    if (waiters >= CCA__LOCK_HURRIED) give_way(lock);
+    if (waiters % CCA__LOCK_HURRIED / 2 == 0) return;
     (void)syscall(SYS_futex, &lock->taken, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }

@@ -16,7 +16,10 @@ struct shared {
 static void work(void *argument) {
     struct shared *const shared = argument;
     for (int step = 0; step < STEPS; ++step) {
-        cca__lock_take(&shared->lock);
+        if (step % 7 == 0)
+            cca__lock_take_hurried(&shared->lock);
+        else
+            cca__lock_take(&shared->lock);
         BASE_CHECK_EQ(shared->first, shared->second);
         ++shared->first;
         // Now and then long enough that others fall asleep.
@@ -34,6 +37,7 @@ static void threads_exclude_each_other(void) {
     for (int index = 0; index < THREADS; ++index) base_thread_join(&threads[index]);
     BASE_CHECK_EQ(shared.first, THREADS * STEPS);
     BASE_CHECK_EQ(shared.second, THREADS * STEPS);
+    BASE_CHECK_EQ(atomic_load(&shared.lock.waiters), cca__lock_is_asymmetric ? 0 : 1);
     cca__lock_deinit(&shared.lock);
 }
 

@@ -35,7 +35,7 @@ static enum base_status hand_out(struct cca__pool *pool, uint32_t number, size_t
     bool over_limit = false;
     const enum base_status status = cca__pool_hand_out_locked(pool->device->owner, pool, number,
                                                               rounded, requested, &over_limit);
-    if (over_limit) cca__stats_meet_locked(pool->device);
+    if (over_limit) cca__stats_meet_locked(pool->device, pool->stream);
     return status;
 }
 

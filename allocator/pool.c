@@ -124,7 +124,7 @@ void cca__pool_put_back_locked(struct cca__pool *pool, uint32_t number) {
     if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(pool->device, -1);
     if (cca->watched) cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
     cca__pool_free_locked(cca, pool, number, &over_limit);
-    if (over_limit) cca__stats_meet_locked(pool->device);
+    if (over_limit) cca__stats_meet_locked(pool->device, pool->stream);
     if (!pool->is_small) block->flags &= (uint8_t)~CCA__BLOCK_IN_TABLE;
 }
 
@@ -143,7 +143,7 @@ void cca__pool_hand_out_exactly_locked(struct cca__pool *pool, uint32_t number, 
     }
     pool->no_split = no_split;
     BASE_CHECK_EQ(status, BASE_OK);
-    if (over_limit) cca__stats_meet_locked(pool->device);
+    if (over_limit) cca__stats_meet_locked(pool->device, pool->stream);
 }
 
 enum base_status cca__pool_reserve_entry_locked(struct cca *cca, const struct cca__segment *segment,

@@ -73,6 +73,7 @@ static int64_t stream_allocated(const struct cca__stream *stream, enum cca__fami
 // Limits.
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 // Sets the limits of one kind from those of the families. What is allocated is what is active less
 // what is pending, so one test of the active counters serves both families.
@@ -167,22 +168,27 @@ void cca__stats_count_pending_locked(struct cca__pool *pool, int64_t blocks, int
 
 typedef int64_t stream_counts[CCA__FAMILY_COUNT][ALLOCATOR_STAT_KIND_COUNT];
 
-// Reads all counters of a stream, and raises its limits to them. True if one was raised.
-static bool raise_limits(struct cca__stream *stream, stream_counts current) {
+static void read_stream(const struct cca__stream *stream, stream_counts current) {
     family_counts small, large;
-    bool raised = false;
     read_pool(&stream->pools[CCA__POOL_SMALL], small);
     read_pool(&stream->pools[CCA__POOL_LARGE], large);
     for (int family = 0; family < CCA__FAMILY_COUNT; ++family) {
         current[family][ALLOCATOR_STAT_ALL] = small[family] + large[family];
         current[family][ALLOCATOR_STAT_SMALL_POOL] = small[family];
         current[family][ALLOCATOR_STAT_LARGE_POOL] = large[family];
+    }
+}
+
+// Reads all counters of a stream, and raises its limits to them. True if one was raised.
+static bool raise_limits(struct cca__stream *stream, stream_counts current) {
+    bool raised = false;
+    read_stream(stream, current);
+    for (int family = 0; family < CCA__FAMILY_COUNT; ++family)
         for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind)
             if (current[family][kind] > stream->family_limit[family][kind]) {
                 stream->family_limit[family][kind] = current[family][kind];
                 raised = true;
             }
-    }
     if (raised) cca__stats_update_limits_locked(stream);
     return raised;
 }
@@ -289,46 +295,107 @@ bool cca__stats_raise_locked(struct cca__stream *stream) {
     return true;
 }
 
-// Takes from streams with room what the limits of one family and kind have too much.
-static void take_excess(struct cca__device *device, enum cca__family family, int kind,
-                        int64_t excess) {
-    for (struct cca__stream *stream = device->first_created; excess > 0;
+// What streams that meet find out and pass on, of each family and kind.
+struct meeting {
+    stream_counts excess; // what the limits have beyond the peak: to be given up
+    stream_counts wish;   // what the caller lacks to have as much as it used at some time
+    stream_counts gain;   // what the others give it
+};
+
+// The lines of the counters are in other cores' caches; so that they come all at once.
+static void prefetch_counters(const struct cca__device *device) {
+    for (const struct cca__stream *stream = device->first_created; stream != NULL;
          stream = stream->created_next) {
-        int64_t *const limit = &stream->family_limit[family][kind];
-        const int64_t taken = least(excess, *limit - stream_current(stream, family, kind));
-        if (taken <= 0) continue;
-        *limit -= taken;
-        excess -= taken;
-        cca__stats_update_limits_locked(stream);
+        for (int index = 0; index < 2; ++index) {
+            __builtin_prefetch(&stream->pools[index].ledger, 1);
+            __builtin_prefetch(&stream->pools[index].ledger.split_bytes_bound, 1);
+            __builtin_prefetch(&stream->pools[index].pending, 1);
+        }
+        for (const char *line = (const char *)stream->limits;
+             line < (const char *)(stream->family_most + CCA__FAMILY_COUNT); line += 64)
+            __builtin_prefetch(line, 1);
     }
 }
 
-// Lets every stream have at least what it uses, raises the peaks to the sums, and takes what the
-// limits then have too much.
-void cca__stats_meet_locked(struct cca__device *device) {
-    stream_counts total = {{0}}, limits = {{0}};
+// Raises the limits to what is used and the peaks to the sums. CALLER may be NULL.
+static void take_stock(struct cca__device *device, const struct cca__stream *caller,
+                       struct meeting *meeting) {
+    stream_counts total = {{0}};
+    prefetch_counters(device);
     for (struct cca__stream *stream = device->first_created; stream != NULL;
          stream = stream->created_next) {
         stream_counts current;
         raise_limits(stream, current);
         for (int family = 0; family < CCA__FAMILY_COUNT; ++family)
             for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind) {
+                int64_t *const used = &stream->family_most[family][kind];
+                *used = most(*used, current[family][kind]);
                 total[family][kind] += current[family][kind];
-                limits[family][kind] += stream->family_limit[family][kind];
+                meeting->excess[family][kind] += stream->family_limit[family][kind];
+                if (stream == caller)
+                    meeting->wish[family][kind] = *used - stream->family_limit[family][kind];
             }
     }
     for (int family = 0; family < CCA__FAMILY_COUNT; ++family)
         for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind) {
             int64_t *const peak = &device->peak[family][kind];
             if (total[family][kind] > *peak) *peak = total[family][kind];
-            take_excess(device, (enum cca__family)family, kind, limits[family][kind] - *peak);
+            meeting->excess[family][kind] -= *peak;
         }
+}
+
+// What a stream with ROOM gives to a caller with a WISH. SPARE: how much of the room it never used.
+// Of the rest it keeps half: else two that need the same would take it from each other with every
+// call.
+static int64_t gift(int64_t wish, int64_t room, int64_t spare) {
+    const int64_t at_least = most(spare, 0) / 2;
+    return least(most(wish, at_least), most(spare, room / 2));
+}
+
+static void give_up(struct cca__stream *stream, bool has_caller, struct meeting *meeting) {
+    stream_counts current;
+    int64_t changed = 0;
+    read_stream(stream, current);
+    for (int family = 0; family < CCA__FAMILY_COUNT; ++family)
+        for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind) {
+            int64_t *const limit = &stream->family_limit[family][kind];
+            int64_t *const excess = &meeting->excess[family][kind];
+            int64_t *const wish = &meeting->wish[family][kind];
+            int64_t room = *limit - current[family][kind];
+            const int64_t taken = least(*excess, room);
+            room -= taken;
+            const int64_t spare = room + current[family][kind] - stream->family_most[family][kind];
+            const int64_t given = has_caller ? gift(*wish, room, spare) : 0;
+            *limit -= taken + given;
+            *excess -= taken;
+            *wish -= given;
+            meeting->gain[family][kind] += given;
+            changed |= taken | given;
+        }
+    if (changed != 0) cca__stats_update_limits_locked(stream);
+}
+
+static void accept(struct cca__stream *caller, const struct meeting *meeting) {
+    for (int family = 0; family < CCA__FAMILY_COUNT; ++family)
+        for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind)
+            caller->family_limit[family][kind] +=
+                meeting->gain[family][kind] - meeting->excess[family][kind];
+    cca__stats_update_limits_locked(caller);
+}
+
+void cca__stats_meet_locked(struct cca__device *device, struct cca__stream *caller) {
+    struct meeting meeting = {0};
+    take_stock(device, caller, &meeting);
+    for (struct cca__stream *stream = device->first_created; stream != NULL;
+         stream = stream->created_next)
+        if (stream != caller) give_up(stream, caller != NULL, &meeting);
+    if (caller != NULL) accept(caller, &meeting);
 }
 
 void cca__stats_meet(struct cca__stream *stream) {
     struct cca__device *const device = stream->device;
     cca__streams_lock_all(device);
-    cca__stats_meet_locked(device);
+    cca__stats_meet_locked(device, stream);
     cca__streams_unlock_all(device);
 }
 
@@ -365,7 +432,7 @@ static struct allocator_stat family_sums(const struct cca__device *device, enum 
 
 void cca__stats_read_locked(struct cca__device *device, struct allocator_stats *stats) {
     memset(stats, 0, sizeof *stats);
-    cca__stats_meet_locked(device); // a thread may be on its way to a meeting
+    cca__stats_meet_locked(device, NULL); // a thread may be on its way to a meeting
     for (int family = 0; family < CCA__FAMILY_COUNT; ++family)
         for (int kind = 0; kind < ALLOCATOR_STAT_KIND_COUNT; ++kind) {
             struct allocator_stat *const stat = &family_stat(stats, (enum cca__family)family)[kind];

@@ -15,8 +15,10 @@
 // family and kind; the limits of a device's streams together never exceed the peak. So while no
 // stream passes its own limit, no peak is passed, and a call tests its own limits only. A stream
 // that passes one *meets* the others, after releasing its own lock: under all their locks the
-// true sum is compared with the peak, and the stream takes what it lacks, and no more, from those
-// that have room. While a device has one stream the limit is the peak and rises in place.
+// true sum is compared with the peak, and the stream takes what it lacks from those that have
+// room. To make the next meeting a far one it then gets, of each family and kind, as much as it
+// ever used, if others can spare it. While a device has one stream the limit is the peak and
+// rises in place.
 #ifndef TIDEMARK_ALLOCATOR_STATS_H
 #define TIDEMARK_ALLOCATOR_STATS_H
 
@@ -105,8 +107,8 @@ int64_t cca__pool_current(const struct cca__pool *pool, enum cca__family family)
 bool cca__stats_raise_locked(struct cca__stream *stream);
 // Takes the locks of all streams of the device.
 void cca__stats_meet(struct cca__stream *stream);
-// The same with the locks of all streams held.
-void cca__stats_meet_locked(struct cca__device *device);
+// The same with the locks of all streams held. CALLER, if not NULL, gets room for what comes.
+void cca__stats_meet_locked(struct cca__device *device, struct cca__stream *caller);
 
 // Counts blocks of a pool that begin or end to wait for events, and what the fast path tests after
 // that. The stream's lock held.
