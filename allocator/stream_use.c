@@ -320,14 +320,13 @@ static void complete_all_frees(struct cca *cca, const struct finished *finished)
     if (locked != NULL) cca__lock_release(&locked->lock);
 }
 
-// As cca__event_query, but the runtime may remember that one was not complete.
-static inline enum base_status query(const struct cca__device *device, cudaEvent_t event,
-                                     bool *is_complete) {
-    const cudaError_t error = cudaEventQuery(event);
-    *is_complete = error == cudaSuccess;
-    return error == cudaSuccess || error == cudaErrorNotReady
+// As cca__event_query for an ANSWER of cudaEventQuery, which the runtime may remember.
+static inline enum base_status answered(const struct cca__device *device, cudaError_t answer,
+                                        bool *is_complete) {
+    *is_complete = answer == cudaSuccess;
+    return answer == cudaSuccess || answer == cudaErrorNotReady
                ? BASE_OK
-               : cca__cuda_failed(error, "cudaEventQuery on device %d", device->ordinal);
+               : cca__cuda_failed(answer, "cudaEventQuery on device %d", device->ordinal);
 }
 
 // After an event of the queue could not be asked. One that was recorded into a capture, which the
@@ -348,7 +347,7 @@ static APART void record_again_locked(struct cca__event_queue *queue, size_t ind
 
 enum base_status cca__event_query(const struct cca__device *device, cudaEvent_t event,
                                   bool *is_complete) {
-    const enum base_status status = query(device, event, is_complete);
+    const enum base_status status = answered(device, cudaEventQuery(event), is_complete);
     if (status == BASE_OK && !*is_complete) (void)cudaGetLastError();
     return status;
 }
@@ -379,12 +378,17 @@ struct poll {
     bool unfinished;
 };
 
-static enum base_status poll_queue_locked(struct cca__device *device,
-                                          struct cca__event_queue *queue, struct poll *poll) {
-    while (queue->count > 0) {
+static inline cudaError_t query_front(const struct cca__event_queue *queue) {
+    return cudaEventQuery(cca__event_queue_at(queue, 0)->event);
+}
+
+// Polls a queue of whose first event ANSWER was got.
+static APART enum base_status poll_answered_locked(struct cca__device *device,
+                                                   struct cca__event_queue *queue,
+                                                   cudaError_t answer, struct poll *poll) {
+    for (;;) {
         bool is_complete;
-        const enum base_status status =
-            query(device, cca__event_queue_at(queue, 0)->event, &is_complete);
+        const enum base_status status = answered(device, answer, &is_complete);
         if (__builtin_expect(status != BASE_OK, 0)) {
             record_again_locked(queue, 0);
             return status;
@@ -396,7 +400,20 @@ static enum base_status poll_queue_locked(struct cca__device *device,
                        : BASE_OK;
         }
         finish_event_locked(device, cca__event_queue_pop(queue), &poll->finished);
+        if (queue->count == 0) return BASE_OK;
+        answer = query_front(queue);
     }
+}
+
+// Most often the first event is not complete, and that is all.
+static inline enum base_status poll_queue_locked(struct cca__device *device,
+                                                 struct cca__event_queue *queue, bool skips,
+                                                 struct poll *poll) {
+    if (queue->count == 0) return BASE_OK;
+    const cudaError_t answer = query_front(queue);
+    if (answer != cudaErrorNotReady || skips)
+        return poll_answered_locked(device, queue, answer, poll);
+    poll->unfinished = true;
     return BASE_OK;
 }
 
@@ -404,12 +421,13 @@ static enum base_status poll_queue_locked(struct cca__device *device,
 static APART enum base_status poll_own_locked(struct cca__stream *stream, struct poll *poll) {
     struct cca__device *const device = stream->device;
     const uint64_t waits_for = atomic_load_explicit(&stream->waits_for, memory_order_relaxed);
+    const bool skips = device->owner->config.own.skip_stuck;
     uint64_t left = 0;
     enum base_status status = BASE_OK;
     for (size_t index = 0; index < device->stream_count; ++index) {
         struct cca__stream *const user = device->by_handle[index];
         if ((waits_for & cca__stream_bit(user)) == 0) continue;
-        if (status == BASE_OK) status = poll_queue_locked(device, &user->queue, poll);
+        if (status == BASE_OK) status = poll_queue_locked(device, &user->queue, skips, poll);
         if (user->queue.count > 0) left |= cca__stream_bit(user);
     }
     atomic_store_explicit(&stream->waits_for, left, memory_order_relaxed);
@@ -423,17 +441,17 @@ static bool polls_nothing(const struct cca__stream *stream) {
 }
 
 static inline enum base_status poll_all_locked(struct cca__device *device, struct poll *poll) {
+    const bool skips = device->owner->config.own.skip_stuck;
     const size_t count = device->stream_count;
     enum base_status status = BASE_OK;
-    for (size_t index = 0; index < count && status == BASE_OK; ++index) {
-        struct cca__event_queue *const queue = &device->by_handle[index]->queue;
-        if (queue->count > 0) status = poll_queue_locked(device, queue, poll);
-    }
+    for (size_t index = 0; index < count && status == BASE_OK; ++index)
+        status = poll_queue_locked(device, &device->by_handle[index]->queue, skips, poll);
     return status;
 }
 
 // *LOCKED: the stream whose lock is still held; NULL: none.
-static enum base_status poll_locked(struct cca__stream *stream, struct cca__stream **locked) {
+static inline enum base_status poll_locked(struct cca__stream *stream,
+                                           struct cca__stream **locked) {
     struct cca__device *const device = stream->device;
     struct poll poll = {.unfinished = false};
     struct cca__relaxed relaxed;

@@ -22,6 +22,7 @@ static struct bench_script transformer;
 struct measured {
     struct speed_case *ideal_list, *mutex_list, *caching;
     struct speed_case *mutex_list_two, *caching_one_stream, *caching_own_streams;
+    struct speed_case *caching_second_alone;
 };
 static struct measured measured[SPEED_PATTERN_COUNT];
 static struct speed_case *loop, *history, *history_stacks; // under pair_4m
@@ -118,6 +119,16 @@ static struct speed_case *add(enum speed_pattern pattern, const struct bench_sub
     return added;
 }
 
+// Both threads, but only the second one works: two threads are as fast as the slower CPU, which may
+// share its core with somebody else's work.
+static struct speed_case *add_second_alone(enum speed_pattern pattern) {
+    struct speed_case *added = add(pattern, &bench_subject_caching, 2, BENCH_STREAMS_OWN);
+    added->setup.second_alone = true;
+    snprintf(added->name, sizeof added->name, "allocator/%s/%s/second_alone",
+             speed_pattern_name(pattern), bench_subject_caching.name);
+    return added;
+}
+
 // Cases whose quotient is wanted are neighbours.
 void speed_patterns_add(void) {
     loop = add(SPEED_PATTERN_PAIR_4M, &bench_subject_no_list, 1, BENCH_STREAMS_ONE);
@@ -139,6 +150,7 @@ void speed_patterns_add(void) {
         }
         if (wanted[i].limit_one_stream <= 0) continue;
         of->caching_own_streams = add(pattern, &bench_subject_caching, 2, BENCH_STREAMS_OWN);
+        of->caching_second_alone = add_second_alone(pattern);
         of->caching_one_stream = add(pattern, &bench_subject_caching, 2, BENCH_STREAMS_ONE);
         of->mutex_list_two = add(pattern, &bench_subject_mutex_list, 2, BENCH_STREAMS_ONE);
     }
@@ -192,8 +204,10 @@ static void own_streams_add(void) {
                                       .limit = wanted[i].limit_own_streams,
                                       .unit = SPEED_UNIT_TIMES,
                                       .at_least = true};
-        speed_row_add(&row, of->caching_own_streams, "%6.1f ns in each",
-                      speed_fastest_ns(of->caching_own_streams));
+        speed_row_add(&row, of->caching_own_streams,
+                      "%6.1f ns in each; alone %.1f, on the second one's CPU %.1f",
+                      speed_fastest_ns(of->caching_own_streams), speed_fastest_ns(of->caching),
+                      speed_fastest_ns(of->caching_second_alone));
     }
 }
 

@@ -38,6 +38,7 @@ struct bench_session_setup {
     const struct bench_subject *subject;
     const struct bench_pattern *pattern;
     int thread_count; // 1 or 2
+    bool second_alone; // of two threads, the first one rests: what the second one's CPU takes
     enum bench_streams streams;
     // Called when the live sets are there, and before the result is judged (that too if the former
     // failed): for what a case needs besides. NULL: nothing.
