@@ -52,7 +52,7 @@
 
 // The blocks of one stream of one kind. Guarded by the stream's lock.
 struct cca__pool {
-    struct cca__ledger ledger;
+    _Alignas(64) struct cca__ledger ledger; // so that the second pool begins with a cache line, too
     struct cca__stream *stream; // never changes
     struct cca__pool *other;    // of the same stream, of the other kind; never changes
     struct cca__free_index index;

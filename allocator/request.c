@@ -246,10 +246,11 @@ static APART enum base_status malloc_polling(struct cca *cca, struct cca__stream
                                 : malloc_taken(cca, stream, size, pointer);
 }
 
-static inline enum base_status malloc_on_stream(struct cca *cca, struct cca__stream *stream,
-                                                size_t size, void **pointer) {
-    if (__builtin_expect(
-            atomic_load_explicit(&stream->device->pending_events, memory_order_relaxed) != 0, 0))
+static inline enum base_status malloc_on_stream(struct cca *cca, const struct cca__device *device,
+                                                struct cca__stream *stream, size_t size,
+                                                void **pointer) {
+    if (__builtin_expect(atomic_load_explicit(&device->pending_events, memory_order_relaxed) != 0,
+                         0))
         return malloc_polling(cca, stream, size, pointer);
     if (!cca__lock_take_at_once(&stream->lock)) return malloc_waiting(cca, stream, size, pointer);
     return malloc_taken(cca, stream, size, pointer);
@@ -263,7 +264,7 @@ static APART enum base_status malloc_searching(struct cca *cca, int ordinal, siz
     struct cca__stream *stream;
     enum base_status status = cca__device_get(cca, ordinal, &device);
     if (status == BASE_OK) status = cca__stream_get(device, handle, &stream);
-    return status == BASE_OK ? malloc_on_stream(cca, stream, size, pointer) : status;
+    return status == BASE_OK ? malloc_on_stream(cca, device, stream, size, pointer) : status;
 }
 
 enum base_status cca__malloc(struct allocator *allocator, int ordinal, size_t size,
@@ -277,7 +278,7 @@ enum base_status cca__malloc(struct allocator *allocator, int ordinal, size_t si
     struct cca__stream *stream;
     if (!cca__stream_known(device, handle, &stream))
         return malloc_searching(cca, ordinal, size, handle, pointer);
-    return malloc_on_stream(cca, stream, size, pointer);
+    return malloc_on_stream(cca, device, stream, size, pointer);
 }
 
 // The rest of a free of whatever is at POINTER, perhaps nothing: NUMBER is what the page table or
