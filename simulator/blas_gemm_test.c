@@ -5,8 +5,8 @@
 //
 //     blas_gemm_test [SEED [COUNT]]
 #include "base/check.h"
-#include "base/half.h"
 #include "base/random.h"
+#include "simulator/blas_testing.h"
 #include "simulator/sim.h"
 
 #include <cublasLt.h>
@@ -19,9 +19,6 @@
 #define COUNT_DEFAULT 1500
 #define BATCH_MAX 4
 #define WORKSPACE_BYTES 65536
-
-#define BLAS(call) BASE_CHECK_EQ((call), CUBLAS_STATUS_SUCCESS)
-#define CUDA(call) BASE_CHECK_EQ((call), cudaSuccess)
 
 enum form {
     FORM_PLAIN,
@@ -54,40 +51,6 @@ static cublasLtHandle_t light;
 static void *workspace, *scalars;
 
 static bool is_narrow(cudaDataType type) { return type == CUDA_R_16F || type == CUDA_R_16BF; }
-static size_t size_of(cudaDataType type) {
-    return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
-}
-
-static void number_store(void *bytes, cudaDataType type, size_t i, double value) {
-    switch (type) {
-    case CUDA_R_64F:
-        ((double *)bytes)[i] = value;
-        break;
-    case CUDA_R_16F:
-        ((uint16_t *)bytes)[i] = base_half_from_float((float)value);
-        break;
-    case CUDA_R_16BF:
-        ((uint16_t *)bytes)[i] = base_bfloat16_from_float((float)value);
-        break;
-    default:
-        ((float *)bytes)[i] = (float)value;
-        break;
-    }
-}
-
-static double number_load(const void *bytes, cudaDataType type, size_t i) {
-    switch (type) {
-    case CUDA_R_64F:
-        return ((const double *)bytes)[i];
-    case CUDA_R_16F:
-        return (double)base_half_to_float(((const uint16_t *)bytes)[i]);
-    case CUDA_R_16BF:
-        return (double)base_bfloat16_to_float(((const uint16_t *)bytes)[i]);
-    default:
-        return (double)((const float *)bytes)[i];
-    }
-}
-
 static size_t number_count(const struct matrix *matrix) {
     return (size_t)matrix->ld * (size_t)matrix->columns * (size_t)matrix->count;
 }

@@ -4,20 +4,16 @@
 //
 //     blas_vector_test [SEED [COUNT]]
 #include "base/check.h"
-#include "base/half.h"
 #include "base/random.h"
+#include "simulator/blas_testing.h"
 #include "simulator/sim.h"
 
-#include <cublas_v2.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define COUNT_DEFAULT 2000
 #define NUMBERS_MAX 20000
-
-#define BLAS(call) BASE_CHECK_EQ((call), CUBLAS_STATUS_SUCCESS)
-#define CUDA(call) BASE_CHECK_EQ((call), cudaSuccess)
 
 enum form { FORM_AXPY, FORM_SCAL, FORM_DOT, FORM_NRM2, FORM_GEMV, FORM_COUNT };
 
@@ -33,40 +29,6 @@ struct vector {
     double *numbers;
     void *device;
 };
-
-static size_t size_of(cudaDataType type) {
-    return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
-}
-
-static void number_store(void *bytes, cudaDataType type, size_t i, double value) {
-    switch (type) {
-    case CUDA_R_64F:
-        ((double *)bytes)[i] = value;
-        break;
-    case CUDA_R_16F:
-        ((uint16_t *)bytes)[i] = base_half_from_float((float)value);
-        break;
-    case CUDA_R_16BF:
-        ((uint16_t *)bytes)[i] = base_bfloat16_from_float((float)value);
-        break;
-    default:
-        ((float *)bytes)[i] = (float)value;
-        break;
-    }
-}
-
-static double number_load(const void *bytes, cudaDataType type, size_t i) {
-    switch (type) {
-    case CUDA_R_64F:
-        return ((const double *)bytes)[i];
-    case CUDA_R_16F:
-        return (double)base_half_to_float(((const uint16_t *)bytes)[i]);
-    case CUDA_R_16BF:
-        return (double)base_bfloat16_to_float(((const uint16_t *)bytes)[i]);
-    default:
-        return (double)((const float *)bytes)[i];
-    }
-}
 
 // What a value becomes in a type.
 static double rounded(double value, cudaDataType type) {
