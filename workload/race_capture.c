@@ -252,7 +252,7 @@ static struct cudaStreamCapture {
     if (!capture.is_active)
         return capture;
     BASE_CHECK_LE(capture.count, sizeof capture.nodes / sizeof capture.nodes[0]);
-    memcpy(capture.nodes, nodes, capture.count * sizeof *nodes);
+    if (capture.count > 0) memcpy(capture.nodes, nodes, capture.count * sizeof *nodes);
     return capture;
 }
 

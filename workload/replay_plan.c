@@ -364,8 +364,9 @@ static enum base_status emit_pool_end(struct builder *builder, uint16_t pool) {
         plan->releases[group->release_first++].operation = plan->operation_count - 1;
     group->reserved_before -= group->pool_release_bytes;
     group->slot_count -= group->slots_before_release;
-    memmove(group->slots, group->slots + group->slots_before_release,
-            group->slot_count * sizeof *group->slots);
+    if (group->slot_count > 0)
+        memmove(group->slots, group->slots + group->slots_before_release,
+                group->slot_count * sizeof *group->slots);
     group->slots_before_release = group->slots_before_others - group->slots_before_release;
     if (group->slot_count == 0) group->waited_for = false;
     return status;

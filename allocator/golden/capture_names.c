@@ -131,7 +131,9 @@ void golden__capture_own(struct golden_capture_run *run, uint64_t begin, uint64_
         fputs(" fresh", run->output);
     else
         print_owners(run, first, last);
-    memmove(&run->spans[first], &run->spans[last], (run->span_count - last) * sizeof *run->spans);
+    if (last < run->span_count)
+        memmove(&run->spans[first], &run->spans[last],
+                (run->span_count - last) * sizeof *run->spans);
     run->span_count -= last - first;
     span_insert(run, first, &(struct golden_capture_span){begin, end, owner});
 }
