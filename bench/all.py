@@ -85,7 +85,7 @@ def job(run, argv, tools=None):
             run.run([tools.simulator] + shared)
         if captures:
             runner.step(count - 1, count, "graph captures, with reuse inside them and without")
-            table = run.run([tools.capture, "--quick", "--seed", options.seed])
+            table = run.run([tools.capture, "--quick"] + shared)
             limits.extend(["", "Graph captures"] + table.splitlines())
         runner.step(count, count, "report")
 

@@ -16,8 +16,12 @@
 #include "allocator/cca.h"
 #include "base/check.h"
 #include "base/options.h"
+#include "base/progress.h"
 #include "base/random.h"
 #include "base/size.h"
+#include "bench/capture_results.h"
+#include "bench/context.h"
+#include "bench/result_folder.h"
 #include "simulator/sim.h"
 
 #include <math.h>
@@ -26,10 +30,11 @@
 #include <time.h>
 
 #define CALL(call) BASE_CHECK_EQ(call, cudaSuccess)
-#define OK(call)   BASE_CHECK_EQ(call, BASE_OK)
+#define OK(call) BASE_CHECK_EQ(call, BASE_OK)
 
 enum form { OFF, FIRST, CURRENT, FORM_COUNT };
 static const char *const form_names[FORM_COUNT] = {"off", "first form", "current"};
+static const char *const form_keys[FORM_COUNT] = {"off", "first_form", "current"}; // of results
 static const char *const configs[FORM_COUNT] = {"", "x_capture_reuse:markers",
                                                 "graph_capture_record_stream_reuse:True"};
 static const struct allocator_pool_id pool_id = {.capture = 1};
@@ -132,7 +137,7 @@ static void launch(cudaStream_t stream) {
 //--------------------------------------------------------------------------------------------------
 // The step.
 
-#define WEIGHTS    (64 * BASE_MIB) // of a layer, gathered
+#define WEIGHTS (64 * BASE_MIB) // of a layer, gathered
 #define ACTIVATION (24 * BASE_MIB)
 
 // The side stream gathers the weights, the main one uses them for several kernels.
@@ -182,18 +187,30 @@ static void run_step(struct capture *capture, enum form form, int layers) {
     free(activations);
 }
 
+static void note_step(const struct capture *capture, enum form form) {
+    const double spent = (double)capture->total_ns;
+    const size_t result =
+        capture_result(configs[form], &spent, 1, "capture/step/%s", form_keys[form]);
+    capture_counter(result, "nodes", (double)capture->node_count);
+    capture_counter(result, "peak_allocated_bytes", (double)capture->allocated_bytes);
+    capture_counter(result, "peak_reserved_bytes", (double)capture->reserved_bytes);
+    capture_counter(result, "allocator_share", (double)capture->allocator_ns / spent);
+    capture_cases_done(1);
+}
+
 static void print_step(int layers) {
-    printf("A training step of %d layers in one capture\n", layers);
-    printf("%-12s %6s %14s %13s %9s %10s\n", "reuse", "nodes", "allocated MiB", "reserved MiB",
-           "allocator", "capture ms");
-    for (int form = 0; form < FORM_COUNT; ++form) {
+    capture_say("A training step of %d layers in one capture\n", layers);
+    capture_say("%-12s %6s %14s %13s %9s %10s\n", "reuse", "nodes", "allocated MiB", "reserved MiB",
+                "allocator", "capture ms");
+    for (int form = 0; form < FORM_COUNT && !base_interrupted(); ++form) {
         struct capture capture;
         run_step(&capture, (enum form)form, layers);
-        printf("%-12s %6zu %14.0f %13.0f %8.1f%% %10.2f\n", form_names[form], capture.node_count,
-               (double)capture.allocated_bytes / (double)BASE_MIB,
-               (double)capture.reserved_bytes / (double)BASE_MIB,
-               100 * (double)capture.allocator_ns / (double)capture.total_ns,
-               (double)capture.total_ns / 1e6);
+        note_step(&capture, (enum form)form);
+        capture_say("%-12s %6zu %14.0f %13.0f %8.1f%% %10.2f\n", form_names[form],
+                    capture.node_count, (double)capture.allocated_bytes / (double)BASE_MIB,
+                    (double)capture.reserved_bytes / (double)BASE_MIB,
+                    100 * (double)capture.allocator_ns / (double)capture.total_ns,
+                    (double)capture.total_ns / 1e6);
     }
 }
 
@@ -263,33 +280,51 @@ static double exponent(double first, double last, double factor) {
     return log(last / first) / log(factor);
 }
 
+// The one behind the forms is the chase of pointers.
+static size_t note_growth(int each, int nodes, double spent) {
+    const bool is_form = each < FORM_COUNT;
+    capture_cases_done(1);
+    return capture_result(is_form ? configs[each] : "", &spent, 1, "capture/growth/%s/%d",
+                          is_form ? form_keys[each] : "chase", nodes);
+}
+
 static void print_growth(bool quick, uint64_t seed) {
     const int first = 100, last = quick ? 10000 : 100000, last_of_first_form = 1000;
-    double ends[FORM_COUNT + 1][2];
-    printf("\nns of a request, its record_stream and its free behind so many nodes\n");
-    printf("%8s %10s %12s %10s %14s\n", "nodes", "off", "first form", "current", "pointer chase");
-    for (int nodes = first; nodes <= last; nodes *= 10) {
+    double ends[FORM_COUNT + 1][2], exponents[FORM_COUNT + 1];
+    size_t first_results[FORM_COUNT + 1];
+    capture_say("\nns of a request, its record_stream and its free behind so many nodes\n");
+    capture_say("%8s %10s %12s %10s %14s\n", "nodes", "off", "first form", "current",
+                "pointer chase");
+    for (int nodes = first; nodes <= last && !base_interrupted(); nodes *= 10) {
         double spent[FORM_COUNT + 1] = {0};
         for (int form = 0; form < FORM_COUNT; ++form)
             if (form != FIRST || nodes <= last_of_first_form)
                 spent[form] = request_ns((enum form)form, nodes);
         spent[FORM_COUNT] = chase_ns((size_t)nodes, seed);
         for (int each = 0; each <= FORM_COUNT; ++each) {
-            if (nodes == first) ends[each][0] = spent[each];
-            if (spent[each] > 0) ends[each][1] = spent[each];
+            if (spent[each] <= 0) continue;
+            const size_t result = note_growth(each, nodes, spent[each]);
+            if (nodes == first) {
+                ends[each][0] = spent[each];
+                first_results[each] = result;
+            }
+            ends[each][1] = spent[each];
         }
-        printf("%8d %10.0f ", nodes, spent[OFF]);
+        capture_say("%8d %10.0f ", nodes, spent[OFF]);
         if (nodes <= last_of_first_form)
-            printf("%12.0f", spent[FIRST]);
+            capture_say("%12.0f", spent[FIRST]);
         else
-            printf("%12s", "-");
-        printf(" %10.0f %14.2f\n", spent[CURRENT], spent[FORM_COUNT]);
+            capture_say("%12s", "-");
+        capture_say(" %10.0f %14.2f\n", spent[CURRENT], spent[FORM_COUNT]);
     }
-    printf("%8s %10.2f %12.2f %10.2f %14.2f\n", "exponent",
-           exponent(ends[OFF][0], ends[OFF][1], (double)last / first),
-           exponent(ends[FIRST][0], ends[FIRST][1], (double)last_of_first_form / first),
-           exponent(ends[CURRENT][0], ends[CURRENT][1], (double)last / first),
-           exponent(ends[FORM_COUNT][0], ends[FORM_COUNT][1], (double)last / first));
+    if (base_interrupted()) return;
+    for (int each = 0; each <= FORM_COUNT; ++each) {
+        const int last_of_it = each == FIRST ? last_of_first_form : last;
+        exponents[each] = exponent(ends[each][0], ends[each][1], (double)last_of_it / first);
+        capture_counter(first_results[each], "exponent", exponents[each]);
+    }
+    capture_say("%8s %10.2f %12.2f %10.2f %14.2f\n", "exponent", exponents[OFF], exponents[FIRST],
+                exponents[CURRENT], exponents[FORM_COUNT]);
 }
 
 //--------------------------------------------------------------------------------------------------
@@ -315,44 +350,89 @@ static int compare_numbers(const void *a, const void *b) {
 }
 
 static void print_long(int nodes, int rounds) {
-    double quotients[ROUNDS_MAX];
-    for (int round = 0; round < rounds; ++round) {
-        const uint64_t without = long_ns(OFF, nodes), with = long_ns(CURRENT, nodes);
-        quotients[round] = (double)with / (double)without;
+    double without[ROUNDS_MAX], with[ROUNDS_MAX], quotients[ROUNDS_MAX];
+    for (int round = 0; round < rounds && !base_interrupted(); ++round) {
+        without[round] = (double)long_ns(OFF, nodes);
+        with[round] = (double)long_ns(CURRENT, nodes);
+        quotients[round] = with[round] / without[round];
+        capture_cases_done(1);
     }
+    if (base_interrupted()) return;
     qsort(quotients, (size_t)rounds, sizeof *quotients, compare_numbers);
-    printf(
+    (void)capture_result(configs[OFF], without, rounds, "capture/long/off");
+    const size_t result = capture_result(configs[CURRENT], with, rounds, "capture/long/current");
+    capture_counter(result, "nodes", nodes);
+    capture_counter(result, "x_off", quotients[rounds / 2]);
+    capture_say(
         "\nCapture of %d nodes, current form over none: %.3f (median of %d rounds, %.3f to %.3f)\n",
         nodes, quotients[rounds / 2], rounds, quotients[0], quotients[rounds - 1]);
 }
 
+//--------------------------------------------------------------------------------------------------
+// The program.
+
+static bool smoke;
+
+static const struct base_option options[] = {
+    {"smoke", NULL, BASE_OPTION_FLAG, &smoke, "each case once, small, and no times"}, {0}};
+
+static const struct base_program program = {
+    .name = "capture",
+    .summary = "What graph capture costs the allocator, with reuse and without.",
+    .details = "With --out, writes DIR/capture.json (docs/results.md); --format json writes that "
+               "to stdout instead of the tables.",
+    .common = BASE_COMMON_OUT | BASE_COMMON_SEED | BASE_COMMON_QUICK | BASE_COMMON_FORMAT,
+    .options = options,
+};
+
+static void run_smoke(void) {
+    struct capture capture;
+    int64_t reserved[FORM_COUNT];
+    for (int form = 0; form < FORM_COUNT; ++form) {
+        run_step(&capture, (enum form)form, 8);
+        reserved[form] = capture.reserved_bytes;
+        (void)request_ns((enum form)form, 100);
+        (void)long_ns((enum form)form, 200);
+    }
+    BASE_CHECK_LT(reserved[CURRENT], reserved[OFF]);
+    printf("capture: all cases, nothing left behind\n");
+}
+
+static enum base_status measure(const struct base_common *common, const char *folder) {
+    const int rounds = common->quick ? 5 : ROUNDS_MAX;
+    struct bench_context context;
+    bench_context_begin(program.name, common->seed, NULL, &context);
+    capture_results_begin(common->format_json, FORM_COUNT + (FORM_COUNT + 1) * 4 + (size_t)rounds);
+    if (!common->format_json) bench_context_print(&context);
+    print_step(32);
+    print_growth(common->quick, common->seed);
+    print_long(10000, rounds);
+    const enum base_status status =
+        base_interrupted() ? base_status_set(BASE_INTERRUPTED, "interrupted") : BASE_OK;
+    return capture_results_end(status, folder);
+}
+
+static enum base_status run(const struct base_common *common) {
+    static const char *const file_names[] = {"capture.json", NULL};
+    struct bench_result_folder folder = {0};
+    enum base_status status = BASE_OK;
+    if (common->out != NULL)
+        status = bench_result_folder_make(program.name, common->out, file_names, &folder);
+    if (status != BASE_OK) return status;
+    if (smoke)
+        run_smoke();
+    else
+        status = measure(common, folder.path);
+    bench_result_folder_release(&folder);
+    return status;
+}
+
 int main(int argc, char **argv) {
-    bool smoke = false;
-    const struct base_option options[] = {
-        {"smoke", NULL, BASE_OPTION_FLAG, &smoke, "each case once, small, and no times"}, {0}};
-    const struct base_program program = {
-        .name = "capture",
-        .summary = "What graph capture costs the allocator, with reuse and without.",
-        .common = BASE_COMMON_SEED | BASE_COMMON_QUICK,
-        .options = options,
-    };
     struct base_common common = BASE_COMMON_DEFAULTS;
     base_options_parse(&program, argc, argv, &common);
-    if (smoke) {
-        struct capture capture;
-        int64_t reserved[FORM_COUNT];
-        for (int form = 0; form < FORM_COUNT; ++form) {
-            run_step(&capture, (enum form)form, 8);
-            reserved[form] = capture.reserved_bytes;
-            (void)request_ns((enum form)form, 100);
-            (void)long_ns((enum form)form, 200);
-        }
-        BASE_CHECK_LT(reserved[CURRENT], reserved[OFF]);
-        printf("capture: all cases, nothing left behind\n");
-        return 0;
-    }
-    print_step(32);
-    print_growth(common.quick, common.seed);
-    print_long(10000, common.quick ? 5 : ROUNDS_MAX);
-    return 0;
+    base_interrupt_install();
+    const enum base_status status = run(&common);
+    if (status == BASE_OK) return 0;
+    fprintf(stderr, "capture: %s\n", base_status_message());
+    return status == BASE_INTERRUPTED ? base_interrupt_exit_code() : base_status_exit_code(status);
 }

@@ -216,6 +216,13 @@ std::string results_json(const bench_results *results, const char *prefix) {
     return text.str();
 }
 
+void take_times(bench_measured *measured) {
+    for (const Run &run : measured->runs) {
+        measured->real_ns.push_back(run.GetAdjustedRealTime());
+        measured->cpu_ns.push_back(run.GetAdjustedCPUTime());
+    }
+}
+
 void register_one(const char *name, void (*function)(bench_state *, void *), void *argument,
                   bool manual) {
     registrations.push_back({name, function, argument, manual, 0});
@@ -287,16 +294,35 @@ enum base_status bench_run(const bench_options *options, bench_results **results
         delete made;
         return status;
     }
-    for (bench_measured &measured : made->measured)
-        for (const Run &run : measured.runs) {
-            measured.real_ns.push_back(run.GetAdjustedRealTime());
-            measured.cpu_ns.push_back(run.GetAdjustedCPUTime());
-        }
+    for (bench_measured &measured : made->measured) take_times(&measured);
     *results = made;
     return BASE_OK;
 }
 
 void bench_results_destroy(bench_results *results) { delete results; }
+
+bench_results *bench_results_create(void) { return new bench_results; }
+
+size_t bench_results_add(bench_results *results, const char *name, const char *label,
+                         const double *round_ns, int round_count) {
+    std::string clean = label; // as in bench_label
+    base_text_clean(&clean[0]);
+    bench_measured added;
+    added.name = name;
+    for (int round = 0; round < round_count; round++) {
+        Run run;
+        run.run_type = Run::RT_Iteration;
+        run.iterations = 1;
+        run.threads = 1;
+        run.time_unit = benchmark::kNanosecond;
+        run.real_accumulated_time = run.cpu_accumulated_time = round_ns[round] / 1e9;
+        run.report_label = clean;
+        added.runs.push_back(run);
+    }
+    take_times(&added);
+    results->measured.push_back(std::move(added));
+    return results->measured.size() - 1;
+}
 
 void bench_results_append(bench_results *results, bench_results *added) {
     for (bench_measured &measured : added->measured)

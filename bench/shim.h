@@ -89,6 +89,12 @@ struct bench_options {
 enum base_status bench_run(const struct bench_options *options,
                            struct bench_results **results) BASE_MUST_USE;
 void bench_results_destroy(struct bench_results *results);
+// For what a program times by itself: no results, and one benchmark more of them, with the time of
+// an iteration in each of ROUND_COUNT rounds (at least one). Returns its index. The times are said
+// to be both, elapsed and of the CPU.
+struct bench_results *bench_results_create(void);
+size_t bench_results_add(struct bench_results *results, const char *name, const char *label,
+                         const double *round_ns, int round_count);
 // Moves all of ADDED to the end of RESULTS and destroys ADDED: of runs that were made one after the
 // other, so that an interrupt costs only the last.
 void bench_results_append(struct bench_results *results, struct bench_results *added);

@@ -35,13 +35,15 @@ static void count_iterations(struct bench_state *state, void *argument) {
 static void tell_time(struct bench_state *state, void *argument) {
     (void)argument;
     uint64_t count;
-    while (bench_batch_begin(state, &count)) bench_time_add(state, 0.25 * (double)count);
+    while (bench_batch_begin(state, &count))
+        bench_time_add(state, 0.25 * (double)count);
 }
 
 static void fail_the_check(struct bench_state *state, void *argument) {
     (void)argument;
     uint64_t count;
-    while (bench_batch_begin(state, &count)) bench_fail(state, "%d blocks leaked", 3);
+    while (bench_batch_begin(state, &count))
+        bench_fail(state, "%d blocks leaked", 3);
     bench_fail(state, "a later sentence");
 }
 
@@ -53,7 +55,8 @@ static void fail_before_the_loop(struct bench_state *state, void *argument) {
 static void raise_interrupt(struct bench_state *state, void *argument) {
     (void)argument;
     uint64_t count;
-    while (bench_batch_begin(state, &count)) BASE_CHECK_EQ(raise(SIGINT), 0);
+    while (bench_batch_begin(state, &count))
+        BASE_CHECK_EQ(raise(SIGINT), 0);
 }
 
 static const char *path_in_test_folder(const char *name) {
@@ -161,6 +164,32 @@ static void a_filter_chooses_by_name_and_must_match_something(void) {
     BASE_CHECK(results == NULL);
 }
 
+static void times_of_the_callers_own_are_written_as_others_are(void) {
+    static const double rounds[] = {700, 300, 400};
+    struct bench_results *results = bench_results_create();
+    BASE_CHECK_EQ(bench_results_add(results, "own/one", "a \"label\"", rounds, 3), 0);
+    BASE_CHECK_EQ(bench_results_add(results, "own/second", "", rounds, 1), 1);
+    bench_results_counter(results, 1, "nodes", 12);
+    BASE_CHECK(fabs(bench_results_get(results, 0).real_ns_median - 400) < 1e-6);
+    const char *path = path_in_test_folder("own.json");
+    BASE_CHECK_EQ(bench_results_write(results, path), BASE_OK);
+    json_t *root = load(path), *runs = json_object_get(root, "benchmarks");
+    BASE_CHECK_EQ(json_array_size(runs), 2);
+    json_t *one = json_array_get(runs, 0), *second = json_array_get(runs, 1);
+    BASE_CHECK(strcmp(json_string_value(json_object_get(one, "name")), "own/one") == 0);
+    BASE_CHECK(strcmp(json_string_value(json_object_get(one, "label")), "a \"label\"") == 0);
+    BASE_CHECK(strcmp(json_string_value(json_object_get(one, "time_unit")), "ns") == 0);
+    BASE_CHECK(fabs(json_number_value(json_object_get(one, "real_time")) - 300) < 1e-6);
+    BASE_CHECK(fabs(json_number_value(json_object_get(one, "cpu_time")) - 300) < 1e-6);
+    BASE_CHECK(fabs(json_number_value(json_object_get(one, "median_ns")) - 400) < 1e-6);
+    BASE_CHECK_EQ(json_number_value(json_object_get(one, "rounds")), 3);
+    BASE_CHECK(fabs(json_number_value(json_object_get(second, "real_time")) - 700) < 1e-6);
+    BASE_CHECK_EQ(json_number_value(json_object_get(second, "nodes")), 12);
+    BASE_CHECK(json_object_get(second, "rounds") == NULL);
+    json_decref(root);
+    bench_results_destroy(results);
+}
+
 static void a_failed_check_ends_the_run_with_its_sentence(void) {
     struct tally after = {0};
     struct bench_results *results = NULL;
@@ -209,6 +238,7 @@ int main(void) {
     json_has_times_counters_label_and_context();
     a_timed_round_fills_its_time_and_later_rounds_repeat_its_count();
     a_filter_chooses_by_name_and_must_match_something();
+    times_of_the_callers_own_are_written_as_others_are();
     a_failed_check_ends_the_run_with_its_sentence();
     an_unwritable_path_is_an_error_and_leaves_nothing();
     an_interrupt_stops_before_the_next_benchmark();
