@@ -42,8 +42,21 @@ struct accumulator_payload {
     struct tensor_impl *leaf; // counted
 };
 
-// Takes GRADIENT over if nobody else holds it or its memory and it lies as the leaf does; else a
-// copy that does.
+// Nobody else holds GIVEN or its memory, but for the base whose elements it has in another order.
+static bool is_alone(const struct tensor_impl *given) {
+    const struct tensor_autograd *autograd = given->autograd;
+    if (tensor_count_strong(&given->count) != 1)
+        return false;
+    if (autograd == NULL)
+        return tensor_count_strong(&given->storage->count) == 1;
+    const struct tensor_impl *base = autograd->base;
+    return base != NULL && autograd->node == NULL && base->autograd == NULL &&
+           base->storage == given->storage && base->geometry.numel == given->geometry.numel &&
+           tensor_count_strong(&base->count) == 1 &&
+           tensor_count_strong(&given->storage->count) == 2;
+}
+
+// Takes GRADIENT over if it is alone and lies as the leaf does; else a copy that does.
 static enum base_status first_gradient(struct tensor_impl *leaf, struct tensor *gradient,
                                        struct tensor *result) {
     const struct tensor_impl *given = gradient->impl;
@@ -55,8 +68,9 @@ static enum base_status first_gradient(struct tensor_impl *leaf, struct tensor *
             fits &= leaf->geometry.sizes[dim] == 1 ||
                     leaf->geometry.strides[dim] == given->geometry.strides[dim];
     }
-    if (fits && tensor_count_strong(&given->count) == 1 && given->autograd == NULL &&
-        tensor_count_strong(&given->storage->count) == 1) {
+    if (fits && is_alone(given)) {
+        if (given->autograd != NULL)
+            return tensor_detach(*gradient, result);
         *result = *gradient;
         gradient->impl = NULL;
         return BASE_OK;
@@ -301,6 +315,24 @@ static enum base_status retained_set(struct task *task) {
     return status;
 }
 
+// To the node that EDGE leads to, which is ready when it was the last one. Takes *gradient, if there
+// is one.
+static enum base_status gradient_hand_on(struct run *run, const struct tape_edge *edge,
+                                         struct tensor *gradient) {
+    uint64_t found = 0;
+    if (edge->node == NULL)
+        return BASE_OK;
+    BASE_CHECK(base_address_map_get(&run->index, (uint64_t)(uintptr_t)edge->node, &found));
+    struct task *next = &run->tasks[found];
+    enum base_status status = BASE_OK;
+    if (gradient->impl != NULL)
+        status = gradient_add(&next->gradients[edge->output], gradient);
+    tensor_release(gradient);
+    if (--next->waits_for == 0)
+        ready_push(run, (size_t)found);
+    return status;
+}
+
 static enum base_status task_run(struct run *run, size_t place) {
     struct task *task = &run->tasks[place];
     struct tape_node *node = task->node;
@@ -311,28 +343,21 @@ static enum base_status task_run(struct run *run, size_t place) {
     enum base_status status = retained_set(task);
     if (status == BASE_OK)
         status = node->formula->apply(node, task->gradients, results);
+    for (int edge = 0; edge < node->edge_count && status == BASE_OK; edge++)
+        if (results[edge].impl != NULL && node->edges[edge].node != NULL)
+            status = gradient_fit(&results[edge],
+                                  &node->edges[edge].node->outputs[node->edges[edge].output]);
+    // What is not needed any more goes before the gradients that are handed on are added up, which
+    // may take memory.
     for (int output = 0; output < node->output_count; output++)
         tensor_release(&task->gradients[output]);
-    for (int edge = 0; edge < node->edge_count && status == BASE_OK; edge++) {
-        const struct tape_edge *to = &node->edges[edge];
-        uint64_t found = 0;
-        if (to->node == NULL)
-            continue;
-        BASE_CHECK(base_address_map_get(&run->index, (uint64_t)(uintptr_t)to->node, &found));
-        struct task *next = &run->tasks[found];
-        if (results[edge].impl != NULL) {
-            status = gradient_fit(&results[edge], &to->node->outputs[to->output]);
-            if (status == BASE_OK)
-                status = gradient_add(&next->gradients[to->output], &results[edge]);
-        }
-        if (--next->waits_for == 0)
-            ready_push(run, (size_t)found);
-    }
+    if (status == BASE_OK && !run->retain)
+        tape_release_saved(node);
+    for (int edge = 0; edge < node->edge_count && status == BASE_OK; edge++)
+        status = gradient_hand_on(run, &node->edges[edge], &results[edge]);
     for (int edge = 0; edge < node->edge_count; edge++)
         tensor_release(&results[edge]);
     free(results);
-    if (status == BASE_OK && !run->retain)
-        tape_release_saved(node);
     return status;
 }
 

@@ -52,6 +52,11 @@ struct tape_sum_payload {
 };
 extern const struct tape_formula tape_sum, tape_sum_dims, tape_mm, tape_bmm, tape_cat, tape_stack,
     tape_index, tape_index_put;
+// Payload of products: which factor lay by columns. Its gradient does so, too, as PyTorch's: that of
+// a weight which was turned round for the product then lies as the weight does, and needs no copy.
+struct tape_product_payload {
+    bool is_by_columns[2];
+};
 struct tape_join_payload {
     int dim;
     int64_t lengths[]; // of each input along DIM

@@ -205,8 +205,24 @@ static enum base_status turned_product(struct tensor left, struct tensor right, 
     return status;
 }
 
+// That, or by columns: the product of the turned factors in the other order, turned back.
+static enum base_status factor_gradient(struct tensor left, struct tensor right, bool turn_left,
+                                        bool by_columns, struct tensor *result) {
+    if (!by_columns)
+        return turned_product(left, right, turn_left, result);
+    struct tensor product; // (left' right)' = right' left, (left right')' = right left'
+    enum base_status status = turned_product(right, left, turn_left, &product);
+    if (status != BASE_OK)
+        return status;
+    status = tensor_transpose(product, -2, -1, result);
+    tensor_release(&product);
+    return status;
+}
+
+// The second factor's gradient comes first, as in PyTorch (by the names of the factors there).
 static enum base_status product_back(struct tape_node *node, struct tensor *gradients,
                                      struct tensor *results) {
+    const struct tape_product_payload *payload = node->payload;
     if (gradients[0].impl == NULL)
         return BASE_OK;
     struct tensor a = {0}, b = {0};
@@ -215,10 +231,10 @@ static enum base_status product_back(struct tape_node *node, struct tensor *grad
         status = tape_unpack(node, 1, &b);
     if (status == BASE_OK && tape_wants(node, 1))
         status = tape_unpack(node, 0, &a);
-    if (status == BASE_OK && tape_wants(node, 0))
-        status = turned_product(gradients[0], b, false, &results[0]);
     if (status == BASE_OK && tape_wants(node, 1))
-        status = turned_product(a, gradients[0], true, &results[1]);
+        status = factor_gradient(a, gradients[0], true, payload->is_by_columns[1], &results[1]);
+    if (status == BASE_OK && tape_wants(node, 0))
+        status = factor_gradient(gradients[0], b, false, payload->is_by_columns[0], &results[0]);
     tensor_release(&a);
     tensor_release(&b);
     return status;

@@ -87,6 +87,12 @@ static enum base_status product_write(struct tensor_impl *out, const struct tens
     return backend->product(&product, tensor_stream(out->storage->place.device));
 }
 
+// A matrix whose columns lie one behind the other without gaps.
+static bool is_by_columns(const struct tensor_geometry *geometry) {
+    return geometry->rank == 2 && geometry->strides[0] == 1 &&
+           geometry->strides[1] == geometry->sizes[0];
+}
+
 static enum base_status product_make(struct tensor a, struct tensor b,
                                      const struct tape_formula *formula,
                                      enum base_status (*check)(struct tensor a, struct tensor b),
@@ -94,7 +100,11 @@ static enum base_status product_make(struct tensor a, struct tensor b,
     struct tape_node *node = NULL;
     struct tensor made = {0};
     struct tensor_geometry geometry;
-    enum base_status status = tape_begin(formula, (struct tensor[]){a, b}, 2, 1, 0, &node);
+    enum base_status status = tape_begin(formula, (struct tensor[]){a, b}, 2, 1,
+                                         sizeof(struct tape_product_payload), &node);
+    if (status == BASE_OK && node != NULL)
+        *(struct tape_product_payload *)node->payload = (struct tape_product_payload){
+            {is_by_columns(&a.impl->geometry), is_by_columns(&b.impl->geometry)}};
     if (status == BASE_OK && node != NULL && tape_wants(node, 0))
         status = tape_save(node, 1, b.impl);
     if (status == BASE_OK && node != NULL && tape_wants(node, 1))

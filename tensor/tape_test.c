@@ -510,6 +510,36 @@ static void backward_without_memory_loses_nothing(void) {
     BASE_CHECK_GE(failures, 5);
 }
 
+static int64_t requests_so_far(const struct tensor_place *place) {
+    struct allocator_stats stats;
+    CHECK_OK(allocator_stats(place->allocator, 0, &stats));
+    return stats.allocation[ALLOCATOR_STAT_ALL].allocated;
+}
+
+// Its gradient is made in the weight's own layout: two requests, for it and for the 1 at the start.
+static void weight_turned_for_a_product_takes_its_gradient_without_a_copy(void) {
+    struct tensor_place place = testing_place();
+    struct tensor input = testing_range(&place, TENSOR_FLOAT32, SIZES(3, 4)), turned, product, sum;
+    struct tensor weight = testing_range(&place, TENSOR_FLOAT32, SIZES(5, 4));
+    CHECK_OK(tensor_set_requires_grad(weight, true));
+    CHECK_OK(tensor_transpose_2d(weight, &turned));
+    CHECK_OK(tensor_mm(input, turned, &product));
+    CHECK_OK(tensor_sum(product, &sum));
+    const int64_t before = requests_so_far(&place);
+    CHECK_OK(tensor_backward(sum, none, false));
+    BASE_CHECK_EQ(requests_so_far(&place) - before, 2);
+    float values[20];
+    CHECK_OK(tensor_read(tensor_grad(weight), values));
+    for (int i = 0; i < 20; i++) // of each column the sum over the rows of the input
+        BASE_CHECK_EQ(values[i], (float)(12 + 3 * (i % 4)));
+    tensor_release(&input);
+    tensor_release(&weight);
+    tensor_release(&turned);
+    tensor_release(&product);
+    tensor_release(&sum);
+    testing_place_end(&place);
+}
+
 int main(void) {
     gradients_agree_with_finite_differences();
     changed_operand_is_refused_in_backward_with_both_versions();
@@ -520,4 +550,5 @@ int main(void) {
     tensor_cannot_be_its_own_gradient();
     modes_leave_no_graph();
     backward_without_memory_loses_nothing();
+    weight_turned_for_a_product_takes_its_gradient_without_a_copy();
 }
