@@ -392,6 +392,14 @@ enum base_status
 tensor_retain_grad(struct tensor self) BASE_MUST_USE; // of a tensor that is no leaf
 enum base_status tensor_detach_(struct tensor self) BASE_MUST_USE;
 
+// FUNCTION of INPUT without keeping what its gradient needs, which backward makes by running it
+// again: less memory for more work. CONTEXT has to live until then, and the function to do the same
+// both times: same random numbers, same weights, which take their gradients from within. If INPUT
+// does not require grad, it is simply run.
+typedef enum base_status tensor_function(void *context, struct tensor input, struct tensor *result);
+enum base_status tensor_checkpoint(tensor_function *function, void *context, struct tensor input,
+                                   struct tensor *result) BASE_MUST_USE;
+
 // A tensor kept for a gradient: it remembers the version, and unpacking checks it.
 struct tensor_saved;
 enum base_status tensor_save(struct tensor self, struct tensor_saved **saved) BASE_MUST_USE;
