@@ -8,29 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum base_status tensor__autograd_make(struct tensor_impl *impl) {
-    if (impl->autograd != NULL)
-        return BASE_OK;
-    // Not calloc, which does without glibc's cache of small blocks: views are made all the time.
-    impl->autograd = malloc(sizeof *impl->autograd);
-    if (impl->autograd == NULL)
-        return base_status_set(BASE_HOST_MEMORY,
-                               "no host memory for the autograd part of a tensor");
-    *impl->autograd = (struct tensor_autograd){0};
-    return BASE_OK;
-}
-
-void tensor__autograd_free(struct tensor_autograd *autograd) {
-    if (autograd == NULL)
-        return;
-    if (autograd->accumulator != NULL)
-        tape_node_drop_weak(autograd->accumulator);
-    tensor__impl_drop(autograd->gradient);
-    tape_node_drop(autograd->node);
-    tensor__impl_drop(autograd->base);
-    free(autograd);
-}
-
 bool tensor__requires_grad(const struct tensor_impl *impl) {
     const struct tensor_autograd *autograd = impl->autograd;
     if (autograd == NULL)
@@ -138,28 +115,6 @@ enum base_status tensor__gradient_edge(struct tensor_impl *impl, struct tape_edg
     return BASE_OK;
 }
 
-enum base_status tensor__view_relate(struct tensor_impl *view, struct tensor_impl *source,
-                                     bool multiple) {
-    if (source->version == NULL)
-        return BASE_OK; // views of inference tensors name no base
-    const enum base_status status = tensor__autograd_make(view);
-    if (status != BASE_OK)
-        return status;
-    const struct tensor_autograd *from = source->autograd;
-    const bool is_chained = from != NULL && from->base != NULL;
-    enum tensor_creation creation = tensor_inference_mode() ? TENSOR_CREATION_INFERENCE_MODE
-                                    : !tensor_grad_mode()   ? TENSOR_CREATION_NO_GRAD_MODE
-                                    : multiple              ? TENSOR_CREATION_MULTI_OUTPUT_NODE
-                                                            : TENSOR_CREATION_DEFAULT;
-    // What stands in the way of a view stands in the way of views of it: the graver of the two.
-    if (is_chained && from->creation > creation)
-        creation = from->creation;
-    view->autograd->base = tensor__impl_retain(is_chained ? from->base : source);
-    view->autograd->creation = creation;
-    view->autograd->node_version = tensor__version_get(view->version);
-    return BASE_OK;
-}
-
 //------------------------------------------------------------------------------------------------
 // Writes
 
@@ -204,9 +159,8 @@ enum base_status tensor__write_begin(const struct tape_formula *formula,
     if (status == BASE_OK)
         status = tape_prepare(self, write->node);
     if (status == BASE_OK && write->node != NULL && !is_metadata && self->autograd->base != NULL) {
-        status = tensor__autograd_make(self->autograd->base);
-        if (status == BASE_OK)
-            status = tape__copy_slices_create(self, write->node, &write->slice);
+        tensor__autograd_make(self->autograd->base);
+        status = tape__copy_slices_create(self, write->node, &write->slice);
     }
     if (status != BASE_OK)
         tensor__write_abandon(write);
@@ -278,10 +232,9 @@ enum base_status tensor_set_requires_grad(struct tensor self, bool value) {
             "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
     if (!value && self.impl->autograd == NULL)
         return BASE_OK;
-    const enum base_status status = tensor__autograd_make(self.impl);
-    if (status == BASE_OK)
-        self.impl->autograd->requires_grad = value;
-    return status;
+    tensor__autograd_make(self.impl);
+    self.impl->autograd->requires_grad = value;
+    return BASE_OK;
 }
 
 enum base_status tensor_detach_(struct tensor self) {
@@ -333,9 +286,7 @@ enum base_status tensor_set_grad(struct tensor self, struct tensor gradient) {
                 "size",
                 tensor_sizes_text(other->sizes, other->rank, have),
                 tensor_sizes_text(own->sizes, own->rank, want));
-        const enum base_status status = tensor__autograd_make(self.impl);
-        if (status != BASE_OK)
-            return status;
+        tensor__autograd_make(self.impl);
     }
     if (self.impl->autograd == NULL)
         return BASE_OK;

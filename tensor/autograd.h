@@ -11,29 +11,13 @@
 #include "tensor/impl.h"
 #include "tensor/tape.h"
 
-// How a view was made, in the order of what it forbids.
-enum tensor_creation {
-    TENSOR_CREATION_DEFAULT,
-    TENSOR_CREATION_MULTI_OUTPUT_NODE,
-    TENSOR_CREATION_NO_GRAD_MODE,
-    TENSOR_CREATION_INFERENCE_MODE,
-};
-
-struct tensor_autograd {
-    bool requires_grad; // as set; tensor__requires_grad has the whole answer
-    bool retains_grad;
-    struct tensor_impl *gradient;  // counted
-    struct tape_node *node;        // counted; NULL for a leaf
-    int output;                    // which of the node's
-    struct tape_node *accumulator; // weak: the graph owns it, it owns the leaf
-    // Views.
-    struct tensor_impl *base; // counted; never a view itself; NULL: no view
-    enum tensor_creation creation;
-    uint32_t node_version; // at which `node` was right
-};
-
-enum base_status tensor__autograd_make(struct tensor_impl *impl) BASE_MUST_USE; // if there is none
-void tensor__autograd_free(struct tensor_autograd *autograd);
+// If there is none.
+static inline void tensor__autograd_make(struct tensor_impl *impl) {
+    if (impl->autograd != NULL)
+        return;
+    impl->own_autograd = (struct tensor_autograd){0};
+    impl->autograd = &impl->own_autograd;
+}
 
 bool tensor__requires_grad(const struct tensor_impl *impl);
 // Borrowed, NULL for a leaf. RuntimeError for a stale view that cannot be followed.
@@ -43,9 +27,10 @@ enum base_status tensor__gradient_node(struct tensor_impl *impl,
 enum base_status tensor__gradient_edge(struct tensor_impl *impl,
                                        struct tape_edge *edge) BASE_MUST_USE;
 
-// Makes VIEW a view of SOURCE (or of what SOURCE is a view of). MULTIPLE: one output of many.
-enum base_status tensor__view_relate(struct tensor_impl *view, struct tensor_impl *source,
-                                     bool multiple) BASE_MUST_USE;
+// A view of SOURCE, or of what SOURCE is a view of. MULTIPLE: one output of many.
+enum base_status tensor__impl_view(struct tensor_impl *source,
+                                   const struct tensor_geometry *geometry, bool multiple,
+                                   struct tensor_impl **view) BASE_MUST_USE;
 
 // Before a write in place: refused for leaves that require grad and views that cannot be followed,
 // if ANY of the operands requires grad and gradients are on.

@@ -13,14 +13,14 @@ static enum base_status geometry_checked(const int64_t *sizes, int rank, enum te
     if (status != BASE_OK)
         return status;
     char text[TENSOR_SIZES_TEXT_SIZE];
-    tensor_sizes_text(sizes, rank, text);
     for (int dim = 0; dim < rank; dim++)
         if (sizes[dim] < 0)
             return tensor__error("Trying to create tensor with negative dimension %lld: %s",
-                                 (long long)sizes[dim], text);
+                                 (long long)sizes[dim], tensor_sizes_text(sizes, rank, text));
     int64_t bytes;
     if (!tensor_geometry_contiguous_bytes(geometry, tensor_type_size(type), &bytes))
-        return tensor__error("Storage size calculation overflowed with sizes=%s", text);
+        return tensor__error("Storage size calculation overflowed with sizes=%s",
+                             tensor_sizes_text(sizes, rank, text));
     return BASE_OK;
 }
 
@@ -159,16 +159,11 @@ enum base_status tensor_from_memory(const struct tensor_place *place, enum tenso
                                    NULL, NULL, &storage);
     if (status != BASE_OK)
         return status;
-    struct tensor_version *version = NULL;
-    if (!tensor_inference_mode() && (version = tensor__version_create()) == NULL)
-        status = BASE_HOST_MEMORY;
-    if (status == BASE_OK)
-        status = tensor__impl_create(storage, type, &geometry, version, &result->impl);
+    status = tensor__impl_create(storage, type, &geometry, !tensor_inference_mode(), &result->impl);
     if (status == BASE_OK) {
         storage->deleter = deleter;
         storage->context = context;
     }
-    tensor__version_drop(version);
     tensor__storage_drop(storage);
     return status;
 }

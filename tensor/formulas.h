@@ -25,9 +25,16 @@ enum base_status tape__copy_slices_create(struct tensor_impl *view, struct tape_
 struct tape_view_payload {
     struct tensor_geometry input;
     size_t item_size;
+    int64_t list[TENSOR_RANK_MAX], strides[TENSOR_RANK_MAX]; // of the only call, where it has them
     int count;
     struct tensor_view_call calls[]; // COUNT
 };
+static inline size_t tape_view_payload_size(int count) {
+    return sizeof(struct tape_view_payload) + (size_t)count * sizeof(struct tensor_view_call);
+}
+// Fills in the payload of a node of that size. Of several calls none has lists.
+void tape__view_payload_set(struct tape_node *node, const struct tensor_impl *input,
+                            const struct tensor_view_call *calls, int count);
 extern const struct tape_formula tape_view, tape_unsafe_view, tape_transpose, tape_t, tape_permute,
     tape_select, tape_slice, tape_unsqueeze, tape_squeeze, tape_squeeze_dim, tape_squeeze_dims,
     tape_expand, tape_as_strided, tape_unfold, tape_diagonal, tape_alias, tape_split,
@@ -52,8 +59,9 @@ struct tape_sum_payload {
 };
 extern const struct tape_formula tape_sum, tape_sum_dims, tape_mm, tape_bmm, tape_cat, tape_stack,
     tape_index, tape_index_put;
-// Payload of products: which factor lay by columns. Its gradient does so, too, as PyTorch's: that of
-// a weight which was turned round for the product then lies as the weight does, and needs no copy.
+// Payload of products: which factor lay by columns. Its gradient does so, too, as PyTorch's: that
+// of a weight which was turned round for the product then lies as the weight does, and needs no
+// copy.
 struct tape_product_payload {
     bool is_by_columns[2];
 };

@@ -9,15 +9,6 @@
 // Dimensions from the fastest on.
 static const int channels_last_order[] = {1, 3, 2, 0}, channels_last_3d_order[] = {1, 4, 3, 2, 0};
 
-void tensor_geometry_copy(struct tensor_geometry *to, const struct tensor_geometry *from) {
-    const size_t bytes = (size_t)from->rank * sizeof(int64_t);
-    to->rank = from->rank;
-    to->offset = from->offset;
-    to->numel = from->numel;
-    memcpy(to->sizes, from->sizes, bytes);
-    memcpy(to->strides, from->strides, bytes);
-}
-
 bool tensor_geometry_same_shape(const struct tensor_geometry *a, const struct tensor_geometry *b) {
     return a->rank == b->rank &&
            memcmp(a->sizes, b->sizes, (size_t)a->rank * sizeof a->sizes[0]) == 0;
@@ -150,15 +141,14 @@ static bool is_ordered(const struct tensor_geometry *geometry, const int *order)
 }
 
 static bool is_contiguous(const struct tensor_geometry *geometry) {
+    int64_t expected = 1;
     if (geometry->numel == 0)
         return true;
-    int64_t expected = 1;
     for (int dim = geometry->rank - 1; dim >= 0; dim--) {
-        if (geometry->sizes[dim] == 1)
-            continue;
-        if (geometry->strides[dim] != expected)
+        const int64_t size = geometry->sizes[dim];
+        if (size != 1 && geometry->strides[dim] != expected)
             return false;
-        expected *= geometry->sizes[dim];
+        expected *= size;
     }
     return true;
 }
@@ -207,21 +197,26 @@ static bool is_dense(const struct tensor_geometry *geometry) {
     return true;
 }
 
-unsigned tensor_geometry_flags(const struct tensor_geometry *geometry) {
+static unsigned channels_last_flags(const struct tensor_geometry *geometry) {
     unsigned flags = 0;
-    if (is_contiguous(geometry))
-        flags |= TENSOR_IS_CONTIGUOUS;
     if (geometry->rank == 4) {
         if (is_ordered(geometry, channels_last_order))
             flags |= TENSOR_IS_CHANNELS_LAST;
         if (looks_ordered(geometry, channels_last_order))
             flags |= TENSOR_LIKE_CHANNELS_LAST;
-    } else if (geometry->rank == 5) {
+    } else {
         if (is_ordered(geometry, channels_last_3d_order))
             flags |= TENSOR_IS_CHANNELS_LAST_3D;
         if (looks_ordered(geometry, channels_last_3d_order))
             flags |= TENSOR_LIKE_CHANNELS_LAST_3D;
     }
+    return flags;
+}
+
+unsigned tensor_geometry_flags(const struct tensor_geometry *geometry) {
+    unsigned flags = is_contiguous(geometry) ? TENSOR_IS_CONTIGUOUS : 0;
+    if (geometry->rank == 4 || geometry->rank == 5)
+        flags |= channels_last_flags(geometry);
     const unsigned layouts =
         TENSOR_IS_CONTIGUOUS | TENSOR_IS_CHANNELS_LAST | TENSOR_IS_CHANNELS_LAST_3D;
     if ((flags & layouts) != 0 || is_dense(geometry))

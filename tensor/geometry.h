@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 // Dimensions that a tensor can have. PyTorch's own operators stop at 64; no model comes near.
 #define TENSOR_RANK_MAX 16
@@ -40,8 +41,22 @@ enum {
 };
 unsigned tensor_geometry_flags(const struct tensor_geometry *geometry);
 
-// Copies no more entries than there are.
-void tensor_geometry_copy(struct tensor_geometry *to, const struct tensor_geometry *from);
+// Copies what the rank says. Nearly all tensors have few dimensions: so many entries take a few
+// moves, a number that is known only at run time two calls. What lies behind the rank is nobody's.
+#define TENSOR_RANK_FEW 4
+static inline void tensor_geometry_copy(struct tensor_geometry *to,
+                                        const struct tensor_geometry *from) {
+    to->rank = from->rank;
+    to->offset = from->offset;
+    to->numel = from->numel;
+    if (from->rank <= TENSOR_RANK_FEW) {
+        memcpy(to->sizes, from->sizes, TENSOR_RANK_FEW * sizeof to->sizes[0]);
+        memcpy(to->strides, from->strides, TENSOR_RANK_FEW * sizeof to->strides[0]);
+    } else {
+        memcpy(to->sizes, from->sizes, (size_t)from->rank * sizeof to->sizes[0]);
+        memcpy(to->strides, from->strides, (size_t)from->rank * sizeof to->strides[0]);
+    }
+}
 bool tensor_geometry_same_shape(const struct tensor_geometry *a, const struct tensor_geometry *b);
 
 // Row-major strides of the sizes, with max(size, 1) as the factor, so that (2,0,3) has (3,3,1).

@@ -10,6 +10,23 @@ static const struct tape_view_payload *payload_of(const struct tape_node *node) 
     return node->payload;
 }
 
+void tape__view_payload_set(struct tape_node *node, const struct tensor_impl *input,
+                            const struct tensor_view_call *calls, int count) {
+    struct tape_view_payload *payload = node->payload;
+    tensor_geometry_copy(&payload->input, &input->geometry);
+    payload->item_size = tensor__item_size(input);
+    payload->count = count;
+    memcpy(payload->calls, calls, (size_t)count * sizeof *calls);
+    if (count != 1)
+        return;
+    struct tensor_view_call *call = &payload->calls[0];
+    const size_t bytes = (size_t)call->count * sizeof *call->list;
+    if (call->list != NULL)
+        call->list = memcpy(payload->list, call->list, bytes);
+    if (call->strides != NULL)
+        call->strides = memcpy(payload->strides, call->strides, bytes);
+}
+
 // Of what only gives the elements another shape.
 static enum base_status shape_back(struct tape_node *node, struct tensor *gradients,
                                    struct tensor *results) {
@@ -167,8 +184,7 @@ enum base_status tape__as_strided_of_base(struct tensor_impl *view, struct tape_
     struct tensor_impl *base = view->autograd->base;
     struct tape_node *node;
     enum base_status status =
-        tape_node_create(&tape_as_strided, 1, 1,
-                         sizeof(struct tape_view_payload) + sizeof(struct tensor_view_call), &node);
+        tape_node_create(&tape_as_strided, 1, 1, tape_view_payload_size(1), &node);
     if (status != BASE_OK)
         return status;
     status = tensor__gradient_edge(base, &node->edges[0]);
@@ -176,16 +192,12 @@ enum base_status tape__as_strided_of_base(struct tensor_impl *view, struct tape_
         tape_node_drop(node);
         return status;
     }
-    struct tape_view_payload *payload = node->payload;
-    tensor_geometry_copy(&payload->input, &base->geometry);
-    payload->item_size = tensor__item_size(base);
-    payload->count = 1;
-    struct tensor_view_call *call = &payload->calls[0];
-    call->kind = TENSOR_VIEW_AS_STRIDED;
-    call->count = view->geometry.rank;
-    call->start = view->geometry.offset;
-    memcpy(call->list, view->geometry.sizes, (size_t)call->count * sizeof call->list[0]);
-    memcpy(call->strides, view->geometry.strides, (size_t)call->count * sizeof call->list[0]);
+    const struct tensor_view_call call = {.kind = TENSOR_VIEW_AS_STRIDED,
+                                          .count = view->geometry.rank,
+                                          .list = view->geometry.sizes,
+                                          .strides = view->geometry.strides,
+                                          .start = view->geometry.offset};
+    tape__view_payload_set(node, base, &call, 1);
     *result = node;
     return BASE_OK;
 }

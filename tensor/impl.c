@@ -10,25 +10,13 @@
 //------------------------------------------------------------------------------------------------
 // Version counters
 
-struct tensor_version *tensor__version_create(void) {
-    struct tensor_version *version = malloc(sizeof *version);
-    if (version == NULL) {
-        base_status_set(BASE_HOST_MEMORY, "no host memory for a version counter");
-        return NULL;
-    }
-    *version = (struct tensor_version){.reference_count = 1};
-    return version;
+static struct tensor_impl *version_owner(struct tensor_version *version) {
+    return (void *)((uintptr_t)version - offsetof(struct tensor_impl, own_version));
 }
 
-struct tensor_version *tensor__version_retain(struct tensor_version *version) {
-    if (version != NULL)
-        __atomic_fetch_add(&version->reference_count, 1, __ATOMIC_RELAXED);
-    return version;
-}
-
-void tensor__version_drop(struct tensor_version *version) {
-    if (version != NULL && __atomic_fetch_sub(&version->reference_count, 1, __ATOMIC_ACQ_REL) == 1)
-        free(version);
+static void impl_drop_weak(struct tensor_impl *impl) {
+    if (tensor_count_drop_weak(&impl->count) == TENSOR_COUNT_DESTROY)
+        free(impl);
 }
 
 void tensor__impl_bump(struct tensor_impl *impl) {
@@ -48,19 +36,69 @@ enum base_status tensor__impl_check_writable(const struct tensor_impl *impl) {
 //------------------------------------------------------------------------------------------------
 // Life
 
-enum base_status tensor__impl_create(struct tensor_storage *storage, enum tensor_type type,
-                                     const struct tensor_geometry *geometry,
-                                     struct tensor_version *version, struct tensor_impl **result) {
+// Without a counter.
+static inline enum base_status impl_make(struct tensor_storage *storage, enum tensor_type type,
+                                         const struct tensor_geometry *geometry,
+                                         struct tensor_impl **result) {
     struct tensor_impl *impl = malloc(sizeof *impl);
     if (impl == NULL)
         return base_status_set(BASE_HOST_MEMORY, "no host memory for a tensor");
     impl->count = tensor_count_one();
-    impl->storage = tensor__storage_retain(storage);
-    impl->version = tensor__version_retain(version);
+    impl->storage = storage;
+    tensor_count_up(&storage->count);
+    impl->version = NULL;
     impl->autograd = NULL;
     impl->type = type;
     tensor__impl_set_geometry(impl, geometry);
     *result = impl;
+    return BASE_OK;
+}
+
+enum base_status tensor__impl_create(struct tensor_storage *storage, enum tensor_type type,
+                                     const struct tensor_geometry *geometry, bool has_version,
+                                     struct tensor_impl **result) {
+    const enum base_status status = impl_make(storage, type, geometry, result);
+    if (status == BASE_OK && has_version) {
+        (*result)->own_version.value = 0;
+        (*result)->version = &(*result)->own_version;
+    }
+    return status;
+}
+
+enum base_status tensor__impl_alias(struct tensor_impl *source, enum tensor_type type,
+                                    const struct tensor_geometry *geometry,
+                                    struct tensor_impl **result) {
+    const enum base_status status = impl_make(source->storage, type, geometry, result);
+    if (status == BASE_OK && source->version != NULL) {
+        (*result)->version = source->version;
+        tensor_count_up_weak(&version_owner(source->version)->count);
+    }
+    return status;
+}
+
+enum base_status tensor__impl_view(struct tensor_impl *source,
+                                   const struct tensor_geometry *geometry, bool multiple,
+                                   struct tensor_impl **result) {
+    if (source->version == NULL) // views of inference tensors name no base
+        return tensor__impl_alias(source, source->type, geometry, result);
+    const enum base_status status = impl_make(source->storage, source->type, geometry, result);
+    if (status != BASE_OK)
+        return status;
+    struct tensor_impl *view = *result;
+    const struct tensor_autograd *from = source->autograd;
+    const bool is_chained = from != NULL && from->base != NULL;
+    enum tensor_creation creation =
+        tensor_grad_mode() ? multiple ? TENSOR_CREATION_MULTI_OUTPUT_NODE : TENSOR_CREATION_DEFAULT
+        : tensor_inference_mode() ? TENSOR_CREATION_INFERENCE_MODE
+                                  : TENSOR_CREATION_NO_GRAD_MODE;
+    // What stands in the way of a view stands in the way of views of it: the graver of the two.
+    if (is_chained && from->creation > creation)
+        creation = from->creation;
+    tensor__autograd_make(view);
+    view->version = source->version;
+    view->autograd->base = tensor__impl_retain(is_chained ? from->base : source);
+    view->autograd->creation = creation;
+    view->autograd->node_version = tensor__version_get(view->version);
     return BASE_OK;
 }
 
@@ -78,12 +116,7 @@ enum base_status tensor__impl_alloc(const struct tensor_place *place, enum tenso
     enum base_status status = tensor__storage_create(place, (size_t)bytes, &storage);
     if (status != BASE_OK)
         return status;
-    struct tensor_version *version = NULL;
-    if (!tensor_inference_mode() && (version = tensor__version_create()) == NULL)
-        status = BASE_HOST_MEMORY;
-    else
-        status = tensor__impl_create(storage, type, geometry, version, impl);
-    tensor__version_drop(version);
+    status = tensor__impl_create(storage, type, geometry, !tensor_inference_mode(), impl);
     tensor__storage_drop(storage);
     return status;
 }
@@ -94,29 +127,45 @@ struct tensor_impl *tensor__impl_retain(struct tensor_impl *impl) {
     return impl;
 }
 
-// Safe to call twice: with weak handles left it runs early, and the object goes later.
-static void impl_release(struct tensor_impl *impl) {
-    struct tensor_storage *storage = impl->storage;
-    struct tensor_version *version = impl->version;
+static void autograd_end(struct tensor_impl *impl) {
     struct tensor_autograd *autograd = impl->autograd;
+    impl->autograd = NULL;
+    if (autograd->accumulator != NULL)
+        tape_node_drop_weak(autograd->accumulator);
+    if (autograd->gradient != NULL)
+        tensor__impl_drop(autograd->gradient);
+    if (autograd->node != NULL)
+        tape_node_drop(autograd->node);
+    if (autograd->base != NULL)
+        tensor__impl_drop(autograd->base);
+}
+
+// With weak handles left it runs early, and the memory goes later.
+static inline void impl_release(struct tensor_impl *impl) {
+    struct tensor_version *version = impl->version;
+    // A view's counter is its base's.
+    const bool holds_version = version != NULL && version != &impl->own_version &&
+                               (impl->autograd == NULL || impl->autograd->base == NULL);
+    struct tensor_storage *storage = impl->storage;
     impl->storage = NULL;
     impl->version = NULL;
-    impl->autograd = NULL;
-    tensor__autograd_free(autograd);
-    tensor__version_drop(version);
+    if (impl->autograd != NULL)
+        autograd_end(impl);
+    if (holds_version)
+        impl_drop_weak(version_owner(version));
     tensor__storage_drop(storage);
 }
 
 void tensor__impl_drop(struct tensor_impl *impl) {
     if (impl == NULL)
         return;
-    enum tensor_count_drop drop = tensor_count_drop(&impl->count);
+    const enum tensor_count_drop drop = tensor_count_drop(&impl->count);
     if (drop == TENSOR_COUNT_KEEP)
         return;
     impl_release(impl);
     if (drop == TENSOR_COUNT_RELEASE)
-        drop = tensor_count_drop_weak(&impl->count);
-    if (drop == TENSOR_COUNT_DESTROY)
+        impl_drop_weak(impl);
+    else
         free(impl);
 }
 

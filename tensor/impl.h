@@ -10,12 +10,34 @@
 #include "tensor/storage.h"
 #include "tensor/tensor.h"
 
-// Shared by a tensor, its views and its detached aliases; counts writes.
+// Counts writes; shared by a tensor, its views and its detached aliases. It lies in the impl of the
+// tensor for which it was made, whose memory the others keep: a view by its base, an alias by a
+// weak handle.
 struct tensor_version {
-    uint32_t reference_count, value; // both atomic
+    uint32_t value; // atomic
 };
 
-struct tensor_autograd; // autograd.h
+// How a view was made, in the order of what it forbids.
+enum tensor_creation {
+    TENSOR_CREATION_DEFAULT,
+    TENSOR_CREATION_MULTI_OUTPUT_NODE,
+    TENSOR_CREATION_NO_GRAD_MODE,
+    TENSOR_CREATION_INFERENCE_MODE,
+};
+
+// See autograd.h.
+struct tensor_autograd {
+    bool requires_grad; // as set; tensor__requires_grad has the whole answer
+    bool retains_grad;
+    struct tensor_impl *gradient;  // counted
+    struct tape_node *node;        // counted; NULL for a leaf
+    int output;                    // which of the node's
+    struct tape_node *accumulator; // weak: the graph owns it, it owns the leaf
+    // Views.
+    struct tensor_impl *base; // counted; never a view itself; NULL: no view
+    enum tensor_creation creation;
+    uint32_t node_version; // at which `node` was right
+};
 
 struct tensor_impl {
     struct tensor_count count;
@@ -25,21 +47,24 @@ struct tensor_impl {
     enum tensor_type type;
     unsigned flags; // tensor_geometry_flags
     struct tensor_geometry geometry;
+    // What `version` and `autograd` point to where they are the impl's own.
+    struct tensor_version own_version;
+    struct tensor_autograd own_autograd;
 };
 
-// A fresh counter at 0; NULL with a sentence set if there is no host memory.
-struct tensor_version *tensor__version_create(void);
-struct tensor_version *tensor__version_retain(struct tensor_version *version);
-void tensor__version_drop(struct tensor_version *version);
 static inline uint32_t tensor__version_get(const struct tensor_version *version) {
     return __atomic_load_n(&version->value, __ATOMIC_RELAXED);
 }
 
-// An impl with one strong handle. Counts STORAGE, and VERSION (NULL: an inference tensor).
+// An impl with one strong handle and a counter of its own at 0, or without one: an inference
+// tensor. Counts STORAGE.
 enum base_status tensor__impl_create(struct tensor_storage *storage, enum tensor_type type,
-                                     const struct tensor_geometry *geometry,
-                                     struct tensor_version *version,
+                                     const struct tensor_geometry *geometry, bool has_version,
                                      struct tensor_impl **impl) BASE_MUST_USE;
+// An alias of SOURCE, off the graph and without a base, that shares storage and counter.
+enum base_status tensor__impl_alias(struct tensor_impl *source, enum tensor_type type,
+                                    const struct tensor_geometry *geometry,
+                                    struct tensor_impl **impl) BASE_MUST_USE;
 // Memory for the geometry, then an impl: what every operator's result is. An inference tensor in
 // inference mode.
 enum base_status tensor__impl_alloc(const struct tensor_place *place, enum tensor_type type,

@@ -210,16 +210,17 @@ static enum base_status stack_elements(const struct tensor *tensors, int count, 
             *result = joined;
         return status;
     }
-    struct tensor_view_call view = {.kind = TENSOR_VIEW_VIEW, .count = first->rank + 1};
+    int64_t sizes[TENSOR_RANK_MAX];
+    const struct tensor_view_call view = {
+        .kind = TENSOR_VIEW_VIEW, .count = first->rank + 1, .list = sizes};
     for (int place = 0; place <= first->rank; place++)
-        view.list[place] = place == dim  ? count
-                           : place < dim ? first->sizes[place]
-                                         : first->sizes[place - 1];
+        sizes[place] = place == dim  ? count
+                       : place < dim ? first->sizes[place]
+                                     : first->sizes[place - 1];
     struct tensor_geometry geometry;
     status = tensor_view_apply(&view, &joined.impl->geometry, &geometry);
     if (status == BASE_OK)
-        status = tensor__alias_of(joined.impl, &geometry, joined.impl->type, joined.impl->version,
-                                  result);
+        status = tensor__impl_alias(joined.impl, joined.impl->type, &geometry, &result->impl);
     tensor_release(&joined);
     return status;
 }

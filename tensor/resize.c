@@ -12,8 +12,8 @@ static enum base_status view_in_place(struct tensor self, const struct tensor_vi
                                       const struct tape_formula *formula) {
     struct tensor_write write;
     struct tensor_geometry geometry;
-    enum base_status status = tensor__write_begin(
-        formula, &self, 1, sizeof(struct tape_view_payload) + sizeof *call, true, &write);
+    enum base_status status =
+        tensor__write_begin(formula, &self, 1, tape_view_payload_size(1), true, &write);
     if (status != BASE_OK)
         return status;
     status = tensor__view_geometry(self.impl, call, &geometry);
@@ -23,13 +23,8 @@ static enum base_status view_in_place(struct tensor self, const struct tensor_vi
         tensor__write_abandon(&write);
         return status;
     }
-    if (write.node != NULL) {
-        struct tape_view_payload *payload = write.node->payload;
-        tensor_geometry_copy(&payload->input, &self.impl->geometry);
-        payload->item_size = tensor__item_size(self.impl);
-        payload->count = 1;
-        payload->calls[0] = *call;
-    }
+    if (write.node != NULL)
+        tape__view_payload_set(write.node, self.impl, call, 1);
     tensor__impl_set_geometry(self.impl, &geometry);
     tensor__write_end(self, &write);
     return BASE_OK;

@@ -129,10 +129,9 @@ void tape_metadata_of(const struct tensor_impl *impl, struct tape_metadata *meta
 //------------------------------------------------------------------------------------------------
 // Recording
 
-enum base_status tape_begin(const struct tape_formula *formula, const struct tensor *inputs,
-                            int input_count, int output_count, size_t payload_size,
-                            struct tape_node **result) {
-    *result = NULL;
+enum base_status tape__begin(const struct tape_formula *formula, const struct tensor *inputs,
+                             int input_count, int output_count, size_t payload_size,
+                             struct tape_node **result) {
     if (!tensor_grad_mode())
         return BASE_OK;
     bool is_wanted = false, is_normal = false;
@@ -158,7 +157,9 @@ enum base_status tape_begin(const struct tape_formula *formula, const struct ten
 }
 
 enum base_status tape_prepare(struct tensor_impl *result, const struct tape_node *node) {
-    return node == NULL ? BASE_OK : tensor__autograd_make(result);
+    if (node != NULL)
+        tensor__autograd_make(result);
+    return BASE_OK;
 }
 
 void tape_finish(struct tensor_impl *result, struct tape_node *node, int output) {
@@ -224,8 +225,7 @@ enum base_status tape_save(struct tape_node *node, int slot, struct tensor_impl 
     struct tensor_impl *kept;
     enum base_status status = savable_check(impl);
     if (status == BASE_OK)
-        status =
-            tensor__impl_create(impl->storage, impl->type, &impl->geometry, impl->version, &kept);
+        status = tensor__impl_alias(impl, impl->type, &impl->geometry, &kept);
     if (status == BASE_OK)
         saved_set(&node->saved[slot], impl, kept);
     return status;

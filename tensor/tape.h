@@ -89,9 +89,18 @@ void tape_metadata_of(const struct tensor_impl *impl, struct tape_metadata *meta
 
 // The start of an operator: *node stays NULL unless gradients are on and an input (none allowed)
 // requires it; else a node with edges to the inputs and room for OUTPUT_COUNT results.
-enum base_status tape_begin(const struct tape_formula *formula, const struct tensor *inputs,
-                            int input_count, int output_count, size_t payload_size,
-                            struct tape_node **node) BASE_MUST_USE;
+enum base_status tape__begin(const struct tape_formula *formula, const struct tensor *inputs,
+                             int input_count, int output_count, size_t payload_size,
+                             struct tape_node **node) BASE_MUST_USE;
+BASE_MUST_USE static inline enum base_status
+tape_begin(const struct tape_formula *formula, const struct tensor *inputs, int input_count,
+           int output_count, size_t payload_size, struct tape_node **node) {
+    *node = NULL;
+    for (int index = 0; index < input_count; index++)
+        if (inputs[index].impl != NULL && inputs[index].impl->autograd != NULL)
+            return tape__begin(formula, inputs, input_count, output_count, payload_size, node);
+    return BASE_OK;
+}
 // Its end, if it went well: RESULT is output OUTPUT of NODE (NULL: nothing to do). Needs the
 // autograd part that tape_prepare makes, so that this cannot fail.
 enum base_status tape_prepare(struct tensor_impl *result,

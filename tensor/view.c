@@ -22,49 +22,30 @@ enum base_status tensor__view_geometry(const struct tensor_impl *self,
     return tensor_view_check_bounds(geometry, tensor__item_size(self), self->storage->bytes);
 }
 
-enum base_status tensor__alias_of(const struct tensor_impl *self,
-                                  const struct tensor_geometry *geometry, enum tensor_type type,
-                                  struct tensor_version *version, struct tensor *result) {
-    return tensor__impl_create(self->storage, type, geometry, version, &result->impl);
-}
-
 enum base_status tensor__view(struct tensor self, const struct tensor_view_call *call,
                               const struct tape_formula *formula, struct tensor *result) {
     struct tensor_geometry geometry;
-    struct tape_node *node = NULL;
-    struct tensor view = {0};
+    struct tape_node *node;
+    struct tensor_impl *view;
     enum base_status status = tensor__view_geometry(self.impl, call, &geometry);
     if (status == BASE_OK)
-        status =
-            tape_begin(formula, &self, 1, 1,
-                       sizeof(struct tape_view_payload) + sizeof(struct tensor_view_call), &node);
+        status = tape_begin(formula, &self, 1, 1, tape_view_payload_size(1), &node);
+    if (status != BASE_OK)
+        return status;
+    status = tensor__impl_view(self.impl, &geometry, false, &view);
     if (status == BASE_OK)
-        status = tensor__alias_of(self.impl, &geometry, self.impl->type, self.impl->version, &view);
-    if (status == BASE_OK)
-        status = tensor__view_relate(view.impl, self.impl, false);
-    if (status == BASE_OK)
-        status = tape_prepare(view.impl, node);
-    if (status == BASE_OK) {
-        if (node != NULL) {
-            struct tape_view_payload *payload = node->payload;
-            tensor_geometry_copy(&payload->input, &self.impl->geometry);
-            payload->item_size = tensor__item_size(self.impl);
-            payload->count = 1;
-            payload->calls[0] = *call;
-        }
-        tape_finish(view.impl, node, 0);
-        *result = view;
-    } else {
-        tensor_release(&view);
+        result->impl = view;
+    if (status == BASE_OK && node != NULL) {
+        tape__view_payload_set(node, self.impl, call, 1);
+        tape_finish(view, node, 0);
     }
-    tape_node_drop(node);
+    if (node != NULL)
+        tape_node_drop(node);
     return status;
 }
 
 struct tensor_view_call tensor__call_view(const int64_t *sizes, int rank) {
-    struct tensor_view_call call = {.kind = TENSOR_VIEW_VIEW, .count = rank};
-    memcpy(call.list, sizes, (size_t)rank * sizeof *sizes);
-    return call;
+    return (struct tensor_view_call){.kind = TENSOR_VIEW_VIEW, .count = rank, .list = sizes};
 }
 
 enum base_status tensor_view(struct tensor self, const int64_t *sizes, int rank,
@@ -93,20 +74,17 @@ enum base_status tensor_reshape(struct tensor self, const int64_t *sizes, int ra
     struct tensor_geometry geometry;
     status = tensor_clone(self, TENSOR_CONTIGUOUS, &copy);
     if (status == BASE_OK)
-        status =
-            tape_begin(&tape_unsafe_view, &copy, 1, 1, sizeof(struct tape_view_payload), &node);
+        status = tape_begin(&tape_unsafe_view, &copy, 1, 1, tape_view_payload_size(1), &node);
     if (status == BASE_OK)
         status = tensor_view_apply(&call, &copy.impl->geometry, &geometry);
     struct tensor view = {0};
     if (status == BASE_OK)
-        status = tensor__alias_of(copy.impl, &geometry, copy.impl->type, copy.impl->version, &view);
+        status = tensor__impl_alias(copy.impl, copy.impl->type, &geometry, &view.impl);
     if (status == BASE_OK)
         status = tape_prepare(view.impl, node);
     if (status == BASE_OK) {
-        if (node != NULL) {
-            struct tape_view_payload *payload = node->payload;
-            tensor_geometry_copy(&payload->input, &copy.impl->geometry);
-        }
+        if (node != NULL)
+            tape__view_payload_set(node, copy.impl, &call, 1);
         tape_finish(view.impl, node, 0);
         *result = view;
     } else {
@@ -146,8 +124,8 @@ enum base_status tensor_permute(struct tensor self, const int64_t *dims, int cou
     const enum base_status status = tensor__check_rank(count);
     if (status != BASE_OK)
         return status;
-    struct tensor_view_call call = {.kind = TENSOR_VIEW_PERMUTE, .count = count};
-    memcpy(call.list, dims, (size_t)count * sizeof *dims);
+    const struct tensor_view_call call = {
+        .kind = TENSOR_VIEW_PERMUTE, .count = count, .list = dims};
     return tensor__view(self, &call, &tape_permute, result);
 }
 
@@ -224,9 +202,8 @@ enum base_status tensor_squeeze(struct tensor self, struct tensor *result) {
 }
 
 struct tensor_view_call tensor__call_squeeze_dims(const int64_t *dims, int count) {
-    struct tensor_view_call call = {.kind = TENSOR_VIEW_SQUEEZE_DIMS, .count = count};
-    memcpy(call.list, dims, (size_t)count * sizeof *dims);
-    return call;
+    return (struct tensor_view_call){
+        .kind = TENSOR_VIEW_SQUEEZE_DIMS, .count = count, .list = dims};
 }
 
 enum base_status tensor_squeeze_dim(struct tensor self, int64_t dim, struct tensor *result) {
@@ -259,19 +236,18 @@ enum base_status tensor_expand(struct tensor self, const int64_t *sizes, int ran
             tensor_sizes_text(geometry->sizes, geometry->rank, have),
             tensor_sizes_text(sizes, rank, target), rank, geometry->rank);
     }
-    struct tensor_view_call call = {.kind = TENSOR_VIEW_EXPAND, .count = rank};
-    memcpy(call.list, sizes, (size_t)rank * sizeof *sizes);
+    const struct tensor_view_call call = {.kind = TENSOR_VIEW_EXPAND, .count = rank, .list = sizes};
     return tensor__view(self, &call, &tape_expand, result);
 }
 
 struct tensor_view_call tensor__call_as_strided(struct tensor self, const int64_t *sizes, int rank,
                                                 const int64_t *strides, const int64_t *offset) {
-    struct tensor_view_call call = {.kind = TENSOR_VIEW_AS_STRIDED,
-                                    .count = rank,
-                                    .start = offset == NULL ? self.impl->geometry.offset : *offset};
-    memcpy(call.list, sizes, (size_t)rank * sizeof *sizes);
-    memcpy(call.strides, strides, (size_t)rank * sizeof *strides);
-    return call;
+    return (struct tensor_view_call){.kind = TENSOR_VIEW_AS_STRIDED,
+                                     .count = rank,
+                                     .list = sizes,
+                                     .strides = strides,
+                                     .start =
+                                         offset == NULL ? self.impl->geometry.offset : *offset};
 }
 
 enum base_status tensor_as_strided(struct tensor self, const int64_t *sizes, int rank,

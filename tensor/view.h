@@ -13,11 +13,6 @@ enum base_status tensor__view(struct tensor self, const struct tensor_view_call 
 enum base_status tensor__view_geometry(const struct tensor_impl *self,
                                        const struct tensor_view_call *call,
                                        struct tensor_geometry *geometry) BASE_MUST_USE;
-// An alias that is off the graph and names no base; shares VERSION.
-enum base_status tensor__alias_of(const struct tensor_impl *self,
-                                  const struct tensor_geometry *geometry, enum tensor_type type,
-                                  struct tensor_version *version,
-                                  struct tensor *result) BASE_MUST_USE;
 // For a list argument longer than any tensor has dimensions.
 enum base_status tensor__check_rank(int rank) BASE_MUST_USE;
 

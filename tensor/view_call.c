@@ -20,18 +20,15 @@ enum base_status tensor_wrap_dim(int64_t dim, int rank, bool scalar_as_one, int 
 
 static enum base_status view_view(const struct tensor_view_call *call,
                                   const struct tensor_geometry *in, struct tensor_geometry *out) {
-    int64_t sizes[TENSOR_RANK_MAX], strides[TENSOR_RANK_MAX];
-    const enum base_status status = tensor_infer_sizes(call->list, call->count, in->numel, sizes);
+    const enum base_status status =
+        tensor_infer_sizes(call->list, call->count, in->numel, out->sizes);
     if (status != BASE_OK)
         return status;
-    if (!tensor_view_strides(in, sizes, call->count, strides))
+    if (!tensor_view_strides(in, out->sizes, call->count, out->strides))
         return tensor__error("view size is not compatible with input tensor's size and stride (at "
                              "least one dimension spans across two contiguous subspaces). Use "
                              ".reshape(...) instead.");
     out->rank = call->count;
-    out->offset = in->offset;
-    memcpy(out->sizes, sizes, (size_t)call->count * sizeof sizes[0]);
-    memcpy(out->strides, strides, (size_t)call->count * sizeof strides[0]);
     return BASE_OK;
 }
 
@@ -294,11 +291,11 @@ static enum base_status view_diagonal(const struct tensor_view_call *call,
 }
 
 bool tensor_view_is_bounded(const struct tensor_view_call *call, int rank) {
+    if (call->kind != TENSOR_VIEW_TRANSPOSE)
+        return call->kind != TENSOR_VIEW_VIEW && call->kind != TENSOR_VIEW_ALIAS;
     const int64_t dim = call->dim < 0 ? call->dim + rank : call->dim,
                   dim1 = call->dim1 < 0 ? call->dim1 + rank : call->dim1;
-    if (call->kind == TENSOR_VIEW_TRANSPOSE)
-        return dim != dim1;
-    return call->kind != TENSOR_VIEW_VIEW && call->kind != TENSOR_VIEW_ALIAS;
+    return dim != dim1;
 }
 
 enum base_status tensor_view_check_bounds(const struct tensor_geometry *geometry, size_t item_size,

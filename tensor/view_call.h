@@ -1,5 +1,5 @@
-// View operations as data: what is asked for, and what it makes of a geometry. Kept by the tape, so
-// that a gradient can be put where the view lies in a fresh tensor of the source's shape.
+// View operations as data: what is asked for, and what it makes of a geometry. Copied by the tape,
+// so that a gradient can be put where the view lies in a fresh tensor of the source's shape.
 #ifndef TIDEMARK_TENSOR_VIEW_CALL_H
 #define TIDEMARK_TENSOR_VIEW_CALL_H
 
@@ -25,8 +25,8 @@ enum tensor_view_kind {
 
 struct tensor_view_call {
     enum tensor_view_kind kind;
-    int count; // of list
-    int64_t list[TENSOR_RANK_MAX], strides[TENSOR_RANK_MAX];
+    int count;                     // of list
+    const int64_t *list, *strides; // the caller's
     int64_t dim, dim1, start, end, step;
 };
 

@@ -13,6 +13,14 @@ void tensor_list_free(struct tensor_list *list) {
     *list = (struct tensor_list){0};
 }
 
+// An alias with a counter of its own. That of an inference tensor stays one: otherwise it would be
+// a writable way around it.
+static enum base_status alias_own(const struct tensor_impl *self,
+                                  const struct tensor_geometry *geometry,
+                                  struct tensor_impl **alias) {
+    return tensor__impl_create(self->storage, self->type, geometry, self->version != NULL, alias);
+}
+
 // All of CALLS with one node. UNSAFE: counters of their own and no base.
 static enum base_status views_make(struct tensor self, const struct tensor_view_call *calls,
                                    int count, const struct tape_formula *formula, bool unsafe,
@@ -22,38 +30,23 @@ static enum base_status views_make(struct tensor self, const struct tensor_view_
     if (list.tensors == NULL)
         return base_status_set(BASE_HOST_MEMORY, "no host memory for %d views", count);
     enum base_status status =
-        tape_begin(formula, &self, 1, count,
-                   sizeof(struct tape_view_payload) + (size_t)count * sizeof *calls, &node);
+        tape_begin(formula, &self, 1, count, tape_view_payload_size(count), &node);
     for (int index = 0; index < count && status == BASE_OK; index++) {
         struct tensor *view = &list.tensors[index];
         struct tensor_geometry geometry;
-        struct tensor_version *version = tensor__version_retain(self.impl->version);
         status = tensor__view_geometry(self.impl, &calls[index], &geometry);
-        if (unsafe && version != NULL) {
-            tensor__version_drop(version);
-            version = tensor__version_create();
-            if (version == NULL)
-                status = BASE_HOST_MEMORY;
-        }
-        if (status == BASE_OK)
-            status = tensor__alias_of(self.impl, &geometry, self.impl->type, version, view);
-        tensor__version_drop(version);
+        if (status == BASE_OK && unsafe)
+            status = alias_own(self.impl, &geometry, &view->impl);
+        else if (status == BASE_OK)
+            status = tensor__impl_view(self.impl, &geometry, true, &view->impl);
         if (status != BASE_OK)
             break;
         list.count++;
-        if (!unsafe)
-            status = tensor__view_relate(view->impl, self.impl, true);
-        if (status == BASE_OK)
-            status = tape_prepare(view->impl, node);
+        status = tape_prepare(view->impl, node);
     }
     if (status == BASE_OK) {
-        if (node != NULL) {
-            struct tape_view_payload *payload = node->payload;
-            tensor_geometry_copy(&payload->input, &self.impl->geometry);
-            payload->item_size = tensor__item_size(self.impl);
-            payload->count = count;
-            memcpy(payload->calls, calls, (size_t)count * sizeof *calls);
-        }
+        if (node != NULL)
+            tape__view_payload_set(node, self.impl, calls, count);
         for (int index = 0; index < count; index++)
             tape_finish(list.tensors[index].impl, node, index);
         *result = list;
@@ -240,19 +233,11 @@ enum base_status tensor_broadcast(struct tensor a, struct tensor b, struct tenso
 // Aliases off the graph
 
 enum base_status tensor_detach(struct tensor self, struct tensor *result) {
-    return tensor__alias_of(self.impl, &self.impl->geometry, self.impl->type, self.impl->version,
-                            result);
+    return tensor__impl_alias(self.impl, self.impl->type, &self.impl->geometry, &result->impl);
 }
 
 enum base_status tensor_data_of(struct tensor self, struct tensor *result) {
-    // An alias of an inference tensor stays one: otherwise it would be a writable way around it.
-    struct tensor_version *version = NULL;
-    if (self.impl->version != NULL && (version = tensor__version_create()) == NULL)
-        return BASE_HOST_MEMORY;
-    const enum base_status status =
-        tensor__alias_of(self.impl, &self.impl->geometry, self.impl->type, version, result);
-    tensor__version_drop(version);
-    return status;
+    return alias_own(self.impl, &self.impl->geometry, &result->impl);
 }
 
 enum base_status tensor_view_type(struct tensor self, enum tensor_type type,
@@ -301,5 +286,5 @@ enum base_status tensor_view_type(struct tensor self, enum tensor_type type,
         geometry.numel /= ratio;
         geometry.offset /= ratio;
     }
-    return tensor__alias_of(self.impl, &geometry, type, self.impl->version, result);
+    return tensor__impl_alias(self.impl, type, &geometry, &result->impl);
 }

@@ -22,7 +22,8 @@ enum base_status tensor_infer_sizes(const int64_t *sizes, int rank, int64_t nume
         }
         inferred[dim] = sizes[dim];
     }
-    const bool is_match = product == numel || (open >= 0 && product > 0 && numel % product == 0);
+    const int64_t rest = open >= 0 && product > 0 ? numel / product : 0; // what is left for -1
+    const bool is_match = product == numel || (open >= 0 && product > 0 && rest * product == numel);
     if (!is_match)
         return tensor__error("shape '%s' is invalid for input of size %lld",
                              tensor_sizes_text(sizes, rank, text), (long long)numel);
@@ -32,7 +33,7 @@ enum base_status tensor_infer_sizes(const int64_t *sizes, int rank, int64_t nume
         return tensor__error("cannot reshape tensor of 0 elements into shape %s because the "
                              "unspecified dimension size -1 can be any value and is ambiguous",
                              tensor_sizes_text(sizes, rank, text));
-    inferred[open] = numel / product;
+    inferred[open] = rest;
     return BASE_OK;
 }
 
