@@ -7,6 +7,7 @@
 //     race_allocator_test [SEED [PROGRAMS]]
 #include "workload/race_blocks.h"
 #include "workload/race_work.h"
+#include "workload/wrapper.h"
 
 #include "allocator/cca.h"
 #include "base/check.h"
@@ -109,54 +110,30 @@ static void step(struct program *program) {
 enum plant { PLANT_NONE, PLANT_FORGETS_USES, PLANT_ONE_POOL };
 
 static enum plant planted;
-static struct allocator planted_allocator;
-static struct allocator_operations planted_operations;
-static struct allocator *behind_plant;
 
 // Blocks of all streams are reused as if they were of one.
-static enum base_status planted_malloc(struct allocator *allocator, int device, size_t size,
-                                       cudaStream_t stream, void **pointer) {
-    (void)allocator;
-    return allocator_malloc(behind_plant, device, size, planted == PLANT_ONE_POOL ? NULL : stream,
-                            pointer);
+static enum base_status malloc_of_one_pool(struct allocator *allocator, int device, size_t size,
+                                           cudaStream_t stream, void **pointer) {
+    (void)stream;
+    return allocator_malloc(workload_wrapper_inner(allocator), device, size, NULL, pointer);
 }
-static enum base_status planted_record_stream(struct allocator *allocator, void *pointer,
-                                              cudaStream_t stream) {
+static enum base_status forget_use(struct allocator *allocator, void *pointer,
+                                   cudaStream_t stream) {
     (void)allocator;
-    if (planted == PLANT_FORGETS_USES) return BASE_OK;
-    return allocator_record_stream(behind_plant, pointer, stream);
-}
-static enum base_status planted_free(struct allocator *allocator, void *pointer) {
-    (void)allocator;
-    return allocator_free(behind_plant, pointer);
-}
-static enum base_status planted_empty_cache(struct allocator *allocator) {
-    (void)allocator;
-    return allocator_empty_cache(behind_plant);
-}
-static enum base_status planted_set_observer(struct allocator *allocator,
-                                             const struct allocator_observer *observer) {
-    (void)allocator;
-    return allocator_set_observer(behind_plant, observer);
-}
-static enum base_status planted_snapshot(struct allocator *allocator,
-                                         struct allocator_snapshot *snapshot) {
-    (void)allocator;
-    return allocator_snapshot(behind_plant, snapshot);
+    (void)pointer;
+    (void)stream;
+    return BASE_OK;
 }
 
 static struct allocator *plant(struct allocator *allocator) {
+    static struct allocator_operations operations;
+    static struct workload_wrapper wrapper;
     if (planted == PLANT_NONE) return allocator;
-    behind_plant = allocator;
-    planted_operations = *allocator->operations;
-    planted_operations.malloc = planted_malloc;
-    planted_operations.record_stream = planted_record_stream;
-    planted_operations.free = planted_free;
-    planted_operations.empty_cache = planted_empty_cache;
-    planted_operations.set_observer = planted_set_observer;
-    planted_operations.snapshot = planted_snapshot;
-    planted_allocator.operations = &planted_operations;
-    return &planted_allocator;
+    operations = workload_wrapper_operations;
+    if (planted == PLANT_ONE_POOL) operations.malloc = malloc_of_one_pool;
+    if (planted == PLANT_FORGETS_USES) operations.record_stream = forget_use;
+    wrapper = (struct workload_wrapper){{&operations}, allocator};
+    return &wrapper.allocator;
 }
 
 //------------------------------------------------------------------------------------------------

@@ -7,12 +7,13 @@
 #include "base/address_map.h"
 #include "base/thread.h"
 #include "simulator/sim_race.h"
+#include "workload/wrapper.h"
 
 #include <stdlib.h>
 
 struct race_blocks {
-    struct allocator base;
-    struct allocator *inner;
+    struct workload_wrapper wrapper;
+    struct allocator_operations operations;
     struct allocator_observer observer; // the program's
     struct base_mutex blocks_lock;
     struct base_address_map blocks; // from address to the checker's number; guarded by blocks_lock
@@ -40,13 +41,13 @@ uint64_t workload_race_blocks_number(struct allocator *allocator, const void *po
 static uint64_t number_around(struct race_blocks *blocks, const void *pointer) {
     const uint64_t number = number_at(blocks, pointer);
     struct allocator_snapshot snapshot;
-    if (number != 0 || pointer == NULL || allocator_snapshot(blocks->inner, &snapshot) != BASE_OK)
+    if (number != 0 || pointer == NULL ||
+        allocator_snapshot(blocks->wrapper.inner, &snapshot) != BASE_OK)
         return number;
     const void *base = NULL;
     for (size_t i = 0; i < snapshot.block_count && base == NULL; ++i) {
         const struct allocator_snapshot_block *block = &snapshot.blocks[i];
-        if ((uintptr_t)pointer - (uintptr_t)block->address < block->size)
-            base = block->address;
+        if ((uintptr_t)pointer - (uintptr_t)block->address < block->size) base = block->address;
     }
     allocator_snapshot_deinit(&snapshot);
     return base != NULL ? number_at(blocks, base) : 0;
@@ -76,8 +77,7 @@ static void observe(void *context, const struct allocator_event *event) {
         block_take(blocks, event);
     else if (event->action == ALLOCATOR_FREE_REQUESTED)
         block_give(blocks, event);
-    if (blocks->observer.event != NULL)
-        blocks->observer.event(blocks->observer.context, event);
+    if (blocks->observer.event != NULL) blocks->observer.event(blocks->observer.context, event);
 }
 
 // --- The interface ---
@@ -87,14 +87,14 @@ static enum base_status race_blocks_malloc(struct allocator *allocator, int devi
                                            cudaStream_t stream, void **pointer) {
     sim_call_address(__builtin_return_address(0));
     const enum base_status status =
-        allocator_malloc(blocks_of(allocator)->inner, device, size, stream, pointer);
+        allocator_malloc(workload_wrapper_inner(allocator), device, size, stream, pointer);
     sim_call_address(NULL);
     return status;
 }
 
 static enum base_status race_blocks_free(struct allocator *allocator, void *pointer) {
     sim_call_address(__builtin_return_address(0));
-    const enum base_status status = allocator_free(blocks_of(allocator)->inner, pointer);
+    const enum base_status status = allocator_free(workload_wrapper_inner(allocator), pointer);
     sim_call_address(NULL);
     return status;
 }
@@ -103,48 +103,17 @@ static enum base_status race_blocks_record_stream(struct allocator *allocator, v
                                                   cudaStream_t stream) {
     struct race_blocks *blocks = blocks_of(allocator);
     sim_call_address(__builtin_return_address(0));
-    const enum base_status status = allocator_record_stream(blocks->inner, pointer, stream);
-    if (status == BASE_OK)
-        sim_block_use(number_around(blocks, pointer), stream);
+    const enum base_status status = allocator_record_stream(blocks->wrapper.inner, pointer, stream);
+    if (status == BASE_OK) sim_block_use(number_around(blocks, pointer), stream);
     sim_call_address(NULL);
     return status;
 }
 
 static enum base_status race_blocks_empty_cache(struct allocator *allocator) {
     sim_call_address(__builtin_return_address(0));
-    const enum base_status status = allocator_empty_cache(blocks_of(allocator)->inner);
+    const enum base_status status = allocator_empty_cache(workload_wrapper_inner(allocator));
     sim_call_address(NULL);
     return status;
-}
-
-static enum base_status race_blocks_base_allocation(struct allocator *allocator,
-                                                    const void *pointer, void **base,
-                                                    size_t *size) {
-    return allocator_base_allocation(blocks_of(allocator)->inner, pointer, base, size);
-}
-
-static enum base_status race_blocks_largest_block(struct allocator *allocator, int device,
-                                                  size_t *size) {
-    return allocator_largest_block(blocks_of(allocator)->inner, device, size);
-}
-
-static enum base_status race_blocks_stats(struct allocator *allocator, int device,
-                                          struct allocator_stats *stats) {
-    return allocator_stats(blocks_of(allocator)->inner, device, stats);
-}
-
-static enum base_status race_blocks_reset_peak_stats(struct allocator *allocator, int device) {
-    return allocator_reset_peak_stats(blocks_of(allocator)->inner, device);
-}
-
-static enum base_status race_blocks_reset_accumulated_stats(struct allocator *allocator,
-                                                            int device) {
-    return allocator_reset_accumulated_stats(blocks_of(allocator)->inner, device);
-}
-
-static enum base_status race_blocks_snapshot(struct allocator *allocator,
-                                             struct allocator_snapshot *snapshot) {
-    return allocator_snapshot(blocks_of(allocator)->inner, snapshot);
 }
 
 static enum base_status race_blocks_set_observer(struct allocator *allocator,
@@ -156,35 +125,26 @@ static enum base_status race_blocks_set_observer(struct allocator *allocator,
 
 static void race_blocks_destroy(struct allocator *allocator) {
     struct race_blocks *blocks = blocks_of(allocator);
-    (void)!allocator_set_observer(blocks->inner, NULL);
+    (void)!allocator_set_observer(blocks->wrapper.inner, NULL);
     base_address_map_deinit(&blocks->blocks);
     base_mutex_deinit(&blocks->blocks_lock);
     free(blocks);
 }
-
-static const struct allocator_operations operations = {
-    .name = "race_blocks",
-    .malloc = race_blocks_malloc,
-    .free = race_blocks_free,
-    .record_stream = race_blocks_record_stream,
-    .empty_cache = race_blocks_empty_cache,
-    .base_allocation = race_blocks_base_allocation,
-    .largest_block = race_blocks_largest_block,
-    .stats = race_blocks_stats,
-    .reset_peak_stats = race_blocks_reset_peak_stats,
-    .reset_accumulated_stats = race_blocks_reset_accumulated_stats,
-    .snapshot = race_blocks_snapshot,
-    .set_observer = race_blocks_set_observer,
-    .destroy = race_blocks_destroy,
-};
 
 enum base_status workload_race_blocks_create(struct allocator *inner,
                                              struct allocator **allocator) {
     struct race_blocks *blocks = calloc(1, sizeof *blocks);
     if (blocks == NULL)
         return base_status_set(BASE_HOST_MEMORY, "no memory for the race checker's blocks");
-    blocks->base.operations = &operations;
-    blocks->inner = inner;
+    blocks->operations = workload_wrapper_operations;
+    blocks->operations.name = "race_blocks";
+    blocks->operations.malloc = race_blocks_malloc;
+    blocks->operations.free = race_blocks_free;
+    blocks->operations.record_stream = race_blocks_record_stream;
+    blocks->operations.empty_cache = race_blocks_empty_cache;
+    blocks->operations.set_observer = race_blocks_set_observer;
+    blocks->operations.destroy = race_blocks_destroy;
+    blocks->wrapper = (struct workload_wrapper){{&blocks->operations}, inner};
     base_mutex_init(&blocks->blocks_lock);
     const struct allocator_observer observer = {observe, blocks};
     const enum base_status status = allocator_set_observer(inner, &observer);
@@ -193,6 +153,6 @@ enum base_status workload_race_blocks_create(struct allocator *inner,
         free(blocks);
         return status;
     }
-    *allocator = &blocks->base;
+    *allocator = &blocks->wrapper.allocator;
     return BASE_OK;
 }

@@ -1,0 +1,214 @@
+// Every program of program.h, small, under every allocator, several settings and schedules, with
+// the race checker on: the same checksum everywhere, no race, nothing left. And with a wrong rule
+// planted in the allocator something is found.
+//
+//     programs_test [SEEDS [PROGRAM]]        8 seeds, all programs
+#include "workload/program.h"
+#include "workload/race_blocks.h"
+#include "workload/wrapper.h"
+
+#include "allocator/cca.h"
+#include "allocator/create.h"
+#include "base/check.h"
+#include "base/size.h"
+#include "simulator/sim.h"
+#include "simulator/sim_race.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CAPACITY (4 * BASE_GIB)
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+// What a run gave.
+struct outcome {
+    enum base_status status;
+    struct workload_result result;
+    uint64_t races;
+    int64_t peak_reserved;
+};
+
+//------------------------------------------------------------------------------------------------
+// An allocator that forgets record_stream.
+
+static enum base_status forget(struct allocator *allocator, void *pointer, cudaStream_t stream) {
+    (void)allocator;
+    (void)pointer;
+    (void)stream;
+    return BASE_OK;
+}
+
+static struct allocator *forgetful_around(struct allocator *allocator) {
+    static struct allocator_operations operations;
+    static struct workload_wrapper forgetful;
+    operations = workload_wrapper_operations;
+    operations.record_stream = forget;
+    forgetful = (struct workload_wrapper){{&operations}, allocator};
+    return &forgetful.allocator;
+}
+
+//------------------------------------------------------------------------------------------------
+// A run on a fresh device.
+
+static struct outcome run(const struct workload_program *program, struct workload_options options,
+                          const char *config, const char *schedule, bool is_forgetful) {
+    struct allocator *inner, *outer;
+    struct outcome outcome = {.status = BASE_OK};
+    struct allocator_stats stats;
+    base_check_context("%s %s, \"%s\", %s, seed %llu", program->name,
+                       options.variant != NULL ? options.variant : "", config, schedule,
+                       (unsigned long long)options.seed);
+    const bool is_async = strncmp(config, "x_allocator:async", 17) == 0;
+    BASE_CHECK_EQ(sim_schedule(schedule), BASE_OK);
+    BASE_CHECK_EQ(sim_configure(&(struct sim_options){.device_count = program->device_count_max,
+                                                      .capacity_bytes = CAPACITY}),
+                  BASE_OK);
+    BASE_CHECK_EQ(sim_race_start(&(struct sim_race_options){.quiet = true}), BASE_OK);
+    BASE_CHECK_EQ(allocator_create(config, -1, &inner), BASE_OK);
+    outer = inner;
+    if (!is_async) // whose blocks the checker knows by itself
+        BASE_CHECK_EQ(
+            workload_race_blocks_create(is_forgetful ? forgetful_around(inner) : inner, &outer),
+            BASE_OK);
+    options.allocator = outer;
+    outcome.status = workload_program_run(program, &options, &outcome.result);
+    sim_race_stop();
+    outcome.races = sim_race_count(SIM_RACE_RULE_COUNT);
+    BASE_CHECK_EQ(allocator_stats(inner, 0, &stats), BASE_OK);
+    outcome.peak_reserved = stats.reserved_bytes[ALLOCATOR_STAT_ALL].peak;
+    if (outer != inner) allocator_destroy(outer);
+    allocator_destroy(inner);
+    return outcome;
+}
+
+static const char *const configs[] = {
+    "",
+    "max_split_size_mb:20,garbage_collection_threshold:0.6",
+    "expandable_segments:True",
+    "roundup_power2_divisions:4",
+    "x_skip_stuck:True,x_wait:enough,x_retry_search:True,x_reclaim_idle:True",
+    "x_allocator:direct",
+    "x_allocator:async",
+};
+static const char *const schedules[] = {"eager", "lazy", "random"};
+
+// The random schedule is another one for each seed.
+static const char *schedule_name(size_t index, uint64_t seed) {
+    static char name[64];
+    (void)snprintf(name, sizeof name, index == 2 ? "%s:%llu" : "%s", schedules[index],
+                   (unsigned long long)seed);
+    return name;
+}
+
+static uint64_t same_everywhere(const struct workload_program *program, const char *variant,
+                                uint64_t seed) {
+    const struct workload_options options = {.variant = variant, .seed = seed};
+    uint64_t checksum = 0;
+    for (size_t config = 0; config < COUNT(configs); ++config)
+        for (size_t schedule = 0; schedule < COUNT(schedules); ++schedule) {
+            const struct outcome outcome =
+                run(program, options, configs[config], schedule_name(schedule, seed), false);
+            if (outcome.status != BASE_OK) printf("%s\n", base_status_message());
+            BASE_CHECK_EQ(outcome.status, BASE_OK);
+            if (outcome.races > 0) printf("%s", sim_race_report_at(0)->text);
+            BASE_CHECK_EQ(outcome.races, 0);
+            if (checksum == 0) checksum = outcome.result.checksum;
+            BASE_CHECK_EQ(outcome.result.checksum, checksum);
+        }
+    return checksum;
+}
+
+// Another seed, another program: the checksum says that something depends on it.
+static void seeds_matter(const struct workload_program *program, uint64_t seeds) {
+    uint64_t before = 0;
+    for (uint64_t seed = 1; seed <= seeds; ++seed) {
+        const uint64_t checksum = same_everywhere(program, NULL, seed);
+        BASE_CHECK_NE(checksum, 0);
+        BASE_CHECK_NE(checksum, before);
+        before = checksum;
+    }
+}
+
+// By itself, too: the seeds above ran the first variant.
+static void every_variant_runs(const struct workload_program *program) {
+    for (int index = 0; program->variants != NULL && program->variants[index] != NULL; ++index) {
+        const struct workload_options options = {.variant = program->variants[index], .seed = 1};
+        const struct outcome cached = run(program, options, "", "lazy", false);
+        const struct outcome direct = run(program, options, "x_allocator:direct", "eager", false);
+        BASE_CHECK_EQ(cached.status, BASE_OK);
+        BASE_CHECK_EQ(direct.status, BASE_OK);
+        BASE_CHECK_EQ(cached.races + direct.races, 0);
+        BASE_CHECK_EQ(cached.result.checksum, direct.result.checksum);
+    }
+}
+
+// A program that orders its streams by record_stream alone is lost without it.
+static void a_forgetful_allocator_is_found(void) {
+    static const char *const variants[] = {"bleed", "pipeline"};
+    const struct workload_program *program;
+    BASE_CHECK_EQ(workload_program_find("patterns", &program), BASE_OK);
+    for (size_t index = 0; index < COUNT(variants); ++index) {
+        const struct workload_options options = {.variant = variants[index], .seed = 3};
+        const struct outcome outcome = run(program, options, "", "lazy", true);
+        BASE_CHECK(outcome.races > 0 || outcome.status == BASE_CHECK_FAILED);
+    }
+}
+
+// The device is too small: the first request that does not fit ends the program, and what it held
+// is free again.
+static void out_of_memory_leaves_nothing(const struct workload_program *program) {
+    struct allocator *allocator;
+    struct workload_result result;
+    struct allocator_stats stats;
+    uint64_t capacity = 2 * BASE_MIB;
+    base_check_context("%s without memory", program->name);
+    BASE_CHECK_EQ(sim_schedule("eager"), BASE_OK);
+    for (enum base_status status = BASE_OUT_OF_MEMORY; status != BASE_OK; capacity *= 2) {
+        BASE_CHECK_EQ(sim_configure(&(struct sim_options){.device_count = program->device_count_max,
+                                                          .capacity_bytes = capacity}),
+                      BASE_OK);
+        BASE_CHECK_EQ(allocator_create("", -1, &allocator), BASE_OK);
+        status = workload_program_run(
+            program, &(struct workload_options){.allocator = allocator, .seed = 1}, &result);
+        if (status != BASE_OK) BASE_CHECK_EQ(status, BASE_OUT_OF_MEMORY);
+        BASE_CHECK_EQ(allocator_stats(allocator, 0, &stats), BASE_OK);
+        BASE_CHECK_EQ(stats.allocation[ALLOCATOR_STAT_ALL].current, 0);
+        if (capacity == 2 * BASE_MIB) BASE_CHECK_EQ(status, BASE_OUT_OF_MEMORY);
+        allocator_destroy(allocator);
+    }
+}
+
+static void wrong_options_are_refused(void) {
+    const struct workload_program *program;
+    struct workload_result result;
+    enum workload_size size;
+    BASE_CHECK_EQ(workload_program_find("nothing", &program), BASE_INVALID_VALUE);
+    BASE_CHECK(strstr(base_status_message(), "patterns") != NULL);
+    BASE_CHECK_EQ(workload_program_find("patterns", &program), BASE_OK);
+    BASE_CHECK_EQ(
+        workload_program_run(program, &(struct workload_options){.variant = "none"}, &result),
+        BASE_INVALID_VALUE);
+    BASE_CHECK(strstr(base_status_message(), "sawtooth") != NULL);
+    BASE_CHECK_EQ(
+        workload_program_run(program, &(struct workload_options){.device_count = 17}, &result),
+        BASE_INVALID_VALUE);
+    BASE_CHECK_EQ(workload_size_parse("huge", &size), BASE_INVALID_VALUE);
+    BASE_CHECK_EQ(workload_size_parse("medium", &size), BASE_OK);
+    BASE_CHECK_EQ(size, WORKLOAD_MEDIUM);
+}
+
+int main(int argc, char **argv) {
+    const uint64_t seeds = argc > 1 ? strtoull(argv[1], NULL, 10) : 8;
+    const struct workload_program *program;
+    for (size_t index = 0; (program = workload_program_at(index)) != NULL; ++index) {
+        if (argc > 2 && strcmp(program->name, argv[2]) != 0) continue;
+        seeds_matter(program, seeds);
+        every_variant_runs(program);
+        out_of_memory_leaves_nothing(program);
+    }
+    a_forgetful_allocator_is_found();
+    wrong_options_are_refused();
+    base_check_context(NULL);
+    return 0;
+}
