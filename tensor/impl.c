@@ -196,6 +196,10 @@ uint32_t tensor_count_strong_handles(struct tensor self) {
     return tensor_count_strong(&self.impl->count);
 }
 
+uint32_t tensor_count_weak_handles(struct tensor self) {
+    return tensor_count_weak(&self.impl->count);
+}
+
 struct tensor_weak tensor_weak(struct tensor self) {
     tensor_count_up_weak(&self.impl->count);
     return (struct tensor_weak){self.impl};
@@ -256,6 +260,10 @@ enum base_status tensor_version(struct tensor self, uint32_t *version) {
 }
 
 void tensor_bump_version(struct tensor self) { tensor__impl_bump(self.impl); }
+
+bool tensor_shares_version(struct tensor a, struct tensor b) {
+    return a.impl->version != NULL && a.impl->version == b.impl->version;
+}
 
 bool tensor_is_set_to(struct tensor self, struct tensor other) {
     const struct tensor_geometry *a = &self.impl->geometry, *b = &other.impl->geometry;

@@ -25,8 +25,15 @@ static void weak_handle_keeps_the_object_but_not_its_bytes(void) {
     struct tensor_place place = testing_place();
     struct memory memory = {0};
     struct tensor self = over(&place, &memory), locked = {0};
-    struct tensor_weak weak = tensor_weak(self);
+    BASE_CHECK_EQ(tensor_count_weak_handles(self), 1);
+    struct tensor_weak weak = tensor_weak(self), second = tensor_weak(self);
+    BASE_CHECK_EQ(tensor_count_weak_handles(self), 3);
+    BASE_CHECK_EQ(tensor_count_strong_handles(self), 1);
+    tensor_weak_release(&second);
+    BASE_CHECK_EQ(tensor_count_weak_handles(self), 2);
     BASE_CHECK(tensor_weak_lock(weak, &locked));
+    BASE_CHECK_EQ(tensor_count_strong_handles(self), 2);
+    BASE_CHECK_EQ(tensor_count_weak_handles(self), 2);
     tensor_release(&locked);
     BASE_CHECK_EQ(memory.freed, 0);
     tensor_release(&self);

@@ -71,6 +71,8 @@ struct tensor tensor_retain(struct tensor self); // another handle on the same i
 void tensor_release(struct tensor *self);        // *self is none afterwards; none is ignored
 static inline bool tensor_is_same(struct tensor a, struct tensor b) { return a.impl == b.impl; }
 uint32_t tensor_count_strong_handles(struct tensor self); // a hint where threads share it
+// With 1 for all strong handles together, as PyTorch's weak_use_count: 1 if nobody is weak.
+uint32_t tensor_count_weak_handles(struct tensor self);
 
 // A weak handle keeps the impl's memory, nothing else: with the last strong handle its storage,
 // base and graph go.
@@ -101,6 +103,9 @@ bool tensor_is_inference(struct tensor self); // made inside inference mode: has
 // RuntimeError for an inference tensor.
 enum base_status tensor_version(struct tensor self, uint32_t *version) BASE_MUST_USE;
 void tensor_bump_version(struct tensor self); // nothing for an inference tensor
+// Whether a write through one counts for the other: views and detached tensors of each other. Never
+// for inference tensors.
+bool tensor_shares_version(struct tensor a, struct tensor b);
 bool tensor_is_view(struct tensor self);
 struct tensor tensor_base(struct tensor self); // borrowed; none if it is no view
 // How a view came about: "default", "multi_output_node", "no_grad_mode", "inference_mode"; NULL if

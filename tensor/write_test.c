@@ -25,6 +25,33 @@ static void detached_writes_count_in_the_source_and_data_writes_do_not(void) {
     testing_place_end(&place);
 }
 
+// As tensor_shares_version answers, so the writes count.
+static void counters_are_shared_as_told(void) {
+    struct tensor_place place = testing_place();
+    struct tensor self = testing_range(&place, TENSOR_FLOAT32, SIZES(4)), others[5];
+    CHECK_OK(tensor_slice(self, 0, 0, 2, 1, &others[0]));
+    CHECK_OK(tensor_detach(others[0], &others[1]));
+    CHECK_OK(tensor_view_type(self, TENSOR_INT32, &others[2]));
+    CHECK_OK(tensor_data_of(self, &others[3]));
+    CHECK_OK(tensor_clone(self, TENSOR_PRESERVE, &others[4]));
+    for (int index = 0; index < 5; index++) {
+        const bool is_shared = index < 3;
+        const uint32_t before = testing_version(self);
+        BASE_CHECK_EQ(tensor_shares_version(self, others[index]), is_shared);
+        BASE_CHECK_EQ(tensor_shares_version(others[index], self), is_shared);
+        CHECK_OK(tensor_zero_(others[index]));
+        BASE_CHECK_EQ(testing_version(self), before + is_shared);
+        tensor_release(&others[index]);
+    }
+    tensor_release(&self);
+    tensor_set_inference_mode(true);
+    self = testing_range(&place, TENSOR_FLOAT32, SIZES(4));
+    BASE_CHECK(!tensor_shares_version(self, self));
+    tensor_release(&self);
+    tensor_set_inference_mode(false);
+    testing_place_end(&place);
+}
+
 static void resize_to_the_same_shape_changes_nothing(void) {
     struct tensor_place place = testing_place();
     struct tensor matrix = testing_range(&place, TENSOR_FLOAT32, SIZES(2, 3)), turned;
@@ -221,6 +248,7 @@ static void operations_without_memory_leave_everything_as_it_was(void) {
 
 int main(void) {
     detached_writes_count_in_the_source_and_data_writes_do_not();
+    counters_are_shared_as_told();
     resize_to_the_same_shape_changes_nothing();
     resize_within_the_storage_moves_nothing();
     tensor_past_its_storage_is_refused_and_not_read();
