@@ -3,11 +3,20 @@
 
 #include <stdio.h>
 
-void drawing_start(struct drawing *drawing, const char *config, uint64_t capacity) {
+static void start(struct drawing *drawing, const char *config, uint64_t capacity,
+                  enum sim_numerics numerics) {
     *drawing = (struct drawing){0};
-    DRAWING_OK(sim_configure(
-        &(struct sim_options){.capacity_bytes = capacity, .numerics = SIM_NUMERICS_OFF}));
+    DRAWING_OK(
+        sim_configure(&(struct sim_options){.capacity_bytes = capacity, .numerics = numerics}));
     DRAWING_OK(cca_allocator_create(&(struct cca_options){.config = config}, &drawing->allocator));
+}
+
+void drawing_start(struct drawing *drawing, const char *config, uint64_t capacity) {
+    start(drawing, config, capacity, SIM_NUMERICS_OFF);
+}
+
+void drawing_start_with_bytes(struct drawing *drawing, const char *config, uint64_t capacity) {
+    start(drawing, config, capacity, SIM_NUMERICS_ON);
 }
 
 void drawing_stop(struct drawing *drawing) {
@@ -33,11 +42,15 @@ bool drawing_take(struct drawing *drawing, char letter, size_t bytes, cudaStream
     const enum base_status status = allocator_malloc(drawing->allocator, 0, bytes, stream, &block);
     if (status == BASE_OUT_OF_MEMORY) return false;
     BASE_CHECK_EQ(status, BASE_OK);
+    drawing_name(drawing, letter, block);
+    return true;
+}
+
+void drawing_name(struct drawing *drawing, char letter, void *block) {
     // The address may be that of a block which another letter had.
     for (int index = 0; index < DRAWING_LETTERS; ++index)
         if (drawing->blocks[index] == block) drawing->blocks[index] = NULL;
     drawing->blocks[index_of(letter)] = block;
-    return true;
 }
 
 void *drawing_block(const struct drawing *drawing, char letter) {

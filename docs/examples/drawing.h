@@ -33,6 +33,8 @@ struct drawing {
 
 // A new device of CAPACITY bytes, accounting only, and an allocator with that configuration.
 void drawing_start(struct drawing *drawing, const char *config, uint64_t capacity);
+// The same with memory that holds what is written to it.
+void drawing_start_with_bytes(struct drawing *drawing, const char *config, uint64_t capacity);
 void drawing_stop(struct drawing *drawing);
 
 // A stream that waits for no other of itself: the first one is 1.
@@ -41,6 +43,8 @@ cudaStream_t drawing_stream(struct drawing *drawing);
 // Takes a block for the letter; false if there is no memory for it.
 bool drawing_take(struct drawing *drawing, char letter, size_t bytes, cudaStream_t stream);
 void *drawing_block(const struct drawing *drawing, char letter);
+// The letter stands for a block that was taken some other way.
+void drawing_name(struct drawing *drawing, char letter, void *block);
 void drawing_give(struct drawing *drawing, char letter);
 
 // Bytes of blocks that the program holds, and of segments.
