@@ -231,7 +231,8 @@ def draw(moments):
     axes.set_ylim(canvas.height, 0)
     axes.set_axis_off()
     heads = [(HANDLE_X, "handles"), (IMPL_X, "impls"), (STORAGE_X, "storage, version counters")]
-    for x, text in [*heads, (SEGMENT_X, "blocks of a 2 MiB segment")]:
+    size = style.format_bytes(moments[0].segments[0], chosen=True)
+    for x, text in [*heads, (SEGMENT_X, f"blocks of a {size} segment")]:
         canvas.text(x, style.TITLE_PT + 6, text, TEXT_PT, color=style.color("muted"))
     key = [("allocated", "allocated", "area"), ("free", "idle", "area")]
     canvas.key(SEGMENT_X, style.TITLE_PT + 18, key)
