@@ -24,7 +24,7 @@ static const char *yes(bool value) { return value ? "yes" : "no"; }
 // SELF is any handle on the impl that is watched.
 static void print_counts(const char *line, struct tensor self, const struct drawing *drawing) {
     struct tensor_storage *storage = tensor_storage(self); // counts, too, as long as it is held
-    printf("%-16s %10d %6d %15d %10d\n", line, (int)tensor_count_strong_handles(self),
+    printf("%-24s %10d %6d %15d %10d\n", line, (int)tensor_count_strong_handles(self),
            (int)tensor_count_weak_handles(self), (int)tensor_storage_count(storage) - 1,
            (int)drawing_allocated(drawing));
     tensor_storage_release(&storage);
@@ -35,8 +35,8 @@ static void show_handles(void) {
     drawing_start_with_bytes(&drawing, "", BASE_GIB);
     const struct tensor_place place = tensor_text_place(&drawing);
     printf("a handle has %d bytes\n", (int)sizeof(struct tensor));
-    puts("                   the impl of a     its storage  allocated\n"
-         "                    strong   weak         strong      bytes");
+    puts("                           the impl of a     its storage  allocated\n"
+         "                            strong   weak         strong      bytes");
     struct tensor a = zeros(&place, SIZES(2, 3)), row;
     print_counts("a = zeros(2, 3)", a, &drawing);
     struct tensor b = tensor_retain(a);
@@ -46,19 +46,19 @@ static void show_handles(void) {
     CHECK_OK(tensor_select(a, 0, 1, &row));
     print_counts("row = a[1]", a, &drawing);
     struct tensor_storage *storage = tensor_storage(a);
-    print_counts("s = a.storage", a, &drawing);
+    print_counts("s = a.untyped_storage()", a, &drawing);
     tensor_release(&b);
     print_counts("del b", a, &drawing);
     tensor_release(&a);
     print_counts("del a", tensor_base(row), &drawing);
     tensor_release(&row);
     BASE_CHECK(tensor_weak_expired(weak) && !tensor_weak_lock(weak, &a));
-    printf("%-16s %17s %15d %10d\n", "del row", "w has expired", (int)tensor_storage_count(storage),
+    printf("%-24s %17s %15d %10d\n", "del row", "w has expired", (int)tensor_storage_count(storage),
            (int)drawing_allocated(&drawing));
     tensor_storage_release(&storage);
-    printf("%-16s %44d\n", "del s", (int)drawing_allocated(&drawing));
+    printf("%-24s %44d\n", "del s", (int)drawing_allocated(&drawing));
     tensor_weak_release(&weak);
-    printf("%-16s %44d\n", "del w", (int)drawing_allocated(&drawing));
+    printf("%-24s %44d\n", "del w", (int)drawing_allocated(&drawing));
     drawing_stop(&drawing);
 }
 
@@ -104,7 +104,7 @@ static void show_impls(void) {
 
 static void print_view(const char *line, struct tensor self, struct tensor root) {
     char sizes[TENSOR_TEXT_SIZE], strides[TENSOR_TEXT_SIZE], elements[TENSOR_TEXT_SIZE];
-    printf("%-22s %-10s %-10s %6d  %s\n", line, tensor_text_sizes(self, sizes),
+    printf("%-30s %-10s %-10s %6d  %s\n", line, tensor_text_sizes(self, sizes),
            tensor_text_strides(self, strides), (int)tensor_offset(self),
            tensor_text_elements(self, 10, elements));
     if (tensor_is_same(self, root)) return;
@@ -119,7 +119,7 @@ static void show_views(void) {
     const struct tensor_place place = tensor_text_place(&drawing);
     struct tensor m = tensor_text_range(&place, SIZES(4, 6)), row, rows, view;
     const int64_t blocks_before = drawing_allocated(&drawing);
-    puts("                       sizes      strides    offset  elements");
+    puts("                               sizes      strides    offset  elements");
     print_view("m = arange(24), (4, 6)", m, m);
 #define VIEW(line, call, ...)                                                                      \
     do {                                                                                           \
@@ -138,6 +138,11 @@ static void show_views(void) {
     VIEW("m[1].unfold(0, 3, 1)", tensor_unfold, row, 0, 3, 1);
     VIEW("m.diagonal()", tensor_diagonal, m, 0, 0, 1);
     VIEW("m[4:]", tensor_slice, m, 0, 4, INT64_MAX, 1);
+    VIEW("m.as_strided((2,), (9,))", tensor_as_strided, m, SIZES(2), SIZES(9), NULL);
+    VIEW("m.as_strided((0,), (1,), 1000)", tensor_as_strided, m, SIZES(0), SIZES(1),
+         &(int64_t){1000});
+    tensor_text_refusal("m.as_strided((25,), (1,))",
+                        tensor_as_strided(m, SIZES(25), SIZES(1), NULL, &view));
     BASE_CHECK_EQ(drawing_allocated(&drawing), blocks_before);
     tensor_release(&rows);
 

@@ -175,7 +175,7 @@ static void show_resize(void) {
 
 static void print_emptied(const struct drawing *drawing, const char *line, struct tensor a) {
     char sizes[TENSOR_TEXT_SIZE], bytes[DRAWING_SIZE];
-    printf("%-26s %-11s %-7s %-13s %7u %13d\n", line, tensor_text_sizes(a, sizes),
+    printf("%-36s %-11s %-7s %-9s %7u %13d\n", line, tensor_text_sizes(a, sizes),
            drawing_size(storage_bytes(a), bytes), tensor_is_in_bounds(a) ? "yes" : "no",
            testing_version(a), mib(drawing_allocated(drawing)));
 }
@@ -185,14 +185,15 @@ static void show_emptied(void) {
     drawing_start_with_bytes(&drawing, "", BASE_GIB);
     const struct tensor_place place = tensor_text_place(&drawing);
     struct tensor w = zeros(&place, 4 * MIB_FLOATS), result;
-    puts("                           sizes       storage fits the rest version allocated MiB");
+    puts("                                     sizes       storage fits the rest version allocated "
+         "MiB");
     print_emptied(&drawing, "w = zeros(1048576)", w);
     storage_resize(w, 0);
-    print_emptied(&drawing, "w.storage.resize_(0)", w);
+    print_emptied(&drawing, "w.untyped_storage().resize_(0)", w);
     tensor_text_refusal("w + 1",
                         tensor_add(w, tensor_operand_integer(1), tensor_integer(1), &result));
     storage_resize(w, 4 * (int64_t)BASE_MIB);
-    print_emptied(&drawing, "w.storage.resize_(4194304)", w);
+    print_emptied(&drawing, "w.untyped_storage().resize_(4194304)", w);
     tensor_release(&w);
     drawing_stop(&drawing);
 }
