@@ -185,7 +185,7 @@ static void show_emptied(void) {
     drawing_start_with_bytes(&drawing, "", BASE_GIB);
     const struct tensor_place place = tensor_text_place(&drawing);
     struct tensor w = zeros(&place, 4 * MIB_FLOATS), result;
-    puts("                                     sizes       storage fits the rest version allocated "
+    puts("                                     sizes       storage in bounds version allocated "
          "MiB");
     print_emptied(&drawing, "w = zeros(1048576)", w);
     storage_resize(w, 0);
