@@ -72,8 +72,8 @@ enum base_status cca__relaxed_begin(struct cca__relaxed *relaxed) {
     return cca__cuda_failed(error, "cudaThreadExchangeStreamCaptureMode");
 }
 
-void cca__relaxed_end(struct cca__relaxed *relaxed) {
+void cca__relaxed_restore(struct cca__relaxed *relaxed) {
     // It was the mode before, and whoever could not set it again hears of it at the next call.
-    if (relaxed->is_relaxed && cudaThreadExchangeStreamCaptureMode(&relaxed->before) != cudaSuccess)
+    if (cudaThreadExchangeStreamCaptureMode(&relaxed->before) != cudaSuccess)
         (void)cudaGetLastError();
 }

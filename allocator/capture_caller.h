@@ -40,7 +40,10 @@ struct cca__relaxed {
     enum cudaStreamCaptureMode before;
 };
 enum base_status cca__relaxed_begin(struct cca__relaxed *relaxed) BASE_MUST_USE;
-void cca__relaxed_end(struct cca__relaxed *relaxed);
+void cca__relaxed_restore(struct cca__relaxed *relaxed);
+static inline void cca__relaxed_end(struct cca__relaxed *relaxed) {
+    if (relaxed->is_relaxed) cca__relaxed_restore(relaxed);
+}
 
 // The same only while a capture is marked. PyTorch does not for events, and breaks captures of
 // others (x_torch_faults).

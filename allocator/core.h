@@ -56,7 +56,7 @@ struct cca__pool {
     struct cca__stream *stream; // never changes
     struct cca__pool *other;    // of the same stream, of the other kind; never changes
     struct cca__free_index index;
-    struct cca__pending pending;
+    cca__pending pending;
     struct cca__address_set unmapped; // blocks of expandable segments without memory
     // Never changes, from here on.
     struct cca__device *device;

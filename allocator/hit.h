@@ -2,8 +2,8 @@
 //
 // Written for few stores and predictable branches. What is off by default (observer, history,
 // oversize, garbage collection, expandable segments) makes a stream special (core.h), and costs
-// others one test a call. Only request.c, pool.c, expandable_blocks.c and torch_faults.c include
-// it.
+// others one test a call. Only request.c, pool.c, stream_use.c, expandable_blocks.c and
+// torch_faults.c include it.
 //
 // All functions need the lock of the pool's stream.
 #ifndef TIDEMARK_ALLOCATOR_HIT_H
@@ -99,6 +99,19 @@ static inline int64_t cca__hit_count_free(struct cca__pool *pool, cca__sizes siz
     if (merged != 0) return lowest;
     ++own->split_free_rises;
     return lowest | cca__hit_split_free_slack(pool);
+}
+
+// A block begins to wait for events, or waits no longer: BLOCKS is 1 or -1, BYTES its size with
+// that sign. Limits move only where the pending ones, before or after, are fewer than is free.
+static inline void cca__hit_count_pending(struct cca__pool *pool, int64_t blocks, int64_t bytes) {
+    const struct cca__limits *const limits = pool->stream->limits;
+    const cca__pending before = pool->pending, after = before + (cca__pending){blocks, bytes};
+    const cca__pending lower = blocks > 0 ? before : after;
+    const cca__pending beyond = (lower - limits[cca__pool_kind(pool)].free) |
+                                (lower + pool->other->pending - limits[ALLOCATOR_STAT_ALL].free);
+    pool->pending = after;
+    if ((beyond[CCA__PENDING_BLOCKS] | beyond[CCA__PENDING_BYTES]) < 0)
+        cca__stats_move_limits_locked(pool);
 }
 
 // After the counters of a call: if a limit was passed, it is raised now or the caller has to meet
@@ -374,8 +387,8 @@ cca__hit_free_joining(struct cca *cca, struct cca__pool *pool, uint32_t number, 
 }
 
 // Where no neighbour is free, or only the front is, and nothing is displaced.
-static inline bool cca__hit_free_to_front(struct cca *cca, struct cca__pool *pool, uint32_t number,
-                                          int64_t *slack) {
+__attribute__((always_inline)) static inline bool
+cca__hit_free_to_front(struct cca *cca, struct cca__pool *pool, uint32_t number, int64_t *slack) {
     const struct cca__block *const block = cca__block_at(cca, number);
     const uint32_t front = pool->index.front;
     const bool joins_previous = cca__hit_joins(cca, block->previous);

@@ -106,10 +106,7 @@ void cca__pool_free_locked(struct cca *cca, struct cca__pool *pool, uint32_t num
         free_special(cca, pool, number, over_limit);
         return;
     }
-    int64_t slack;
-    if (!cca__hit_free_to_front(cca, pool, number, &slack))
-        slack = cca__hit_free(cca, pool, number, true);
-    cca__hit_test_limits(pool, slack, over_limit);
+    cca__hit_test_limits(pool, cca__hit_free(cca, pool, number, true), over_limit);
 }
 
 //------------------------------------------------------------------------------------------------

@@ -15,6 +15,13 @@ static inline struct cca__pool *cca__pool_at(const struct cca *cca, uint16_t num
     return number < 2 ? NULL : &cca__stream_at(cca, number / 2)->pools[number % 2];
 }
 
+static inline struct cca__pool *cca__pool_of_kind(struct cca__stream *stream, unsigned kind) {
+    struct cca__pool *pool = &stream->pools[kind];
+    // Keeps the compiler from computing the address anew for each field that is used.
+    __asm__("" : "+r"(pool));
+    return pool;
+}
+
 // {0, 0}: of no private pool.
 static inline struct allocator_pool_id cca__pool_id(const struct cca__pool *pool) {
     const struct cca__private_pool *const owner = pool->stream->private_pool;
@@ -62,10 +69,14 @@ static inline bool cca__block_is_plain(const struct cca__block *block, uint32_t 
            block->address == (uint64_t)(uintptr_t)pointer && block->state == CCA__BLOCK_ALLOCATED &&
            block->flags == CCA__BLOCK_IN_TABLE && block->uses == 0;
 }
+static inline bool cca__block_is_of(const struct cca__block *block, uint32_t pool_number,
+                                    const void *pointer) {
+    return cca__block_pool(block) == pool_number &&
+           block->address == (uint64_t)(uintptr_t)pointer && block->state == CCA__BLOCK_ALLOCATED;
+}
 static inline bool cca__block_is_handed_out(const struct cca__block *block,
                                             const struct cca__pool *pool, const void *pointer) {
-    return cca__block_pool(block) == pool->number &&
-           block->address == (uint64_t)(uintptr_t)pointer && block->state == CCA__BLOCK_ALLOCATED;
+    return cca__block_is_of(block, pool->number, pointer);
 }
 
 // The end of a free: the block merges with its free neighbours and becomes available. Its state

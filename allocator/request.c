@@ -57,15 +57,8 @@ static enum base_status end_call(struct cca__stream *stream, int64_t slack) {
     return BASE_OK;
 }
 
-static inline struct cca__pool *pool_of_kind(struct cca__stream *stream, unsigned kind) {
-    struct cca__pool *pool = &stream->pools[kind];
-    // Keeps the compiler from computing the address anew for each field that is used.
-    __asm__("" : "+r"(pool));
-    return pool;
-}
-
 static inline struct cca__pool *pool_for(struct cca__stream *stream, size_t rounded) {
-    return pool_of_kind(stream, rounded > CCA_SMALL_LIMIT);
+    return cca__pool_of_kind(stream, rounded > CCA_SMALL_LIMIT);
 }
 
 static APART enum base_status malloc_waiting(struct cca *cca, struct cca__stream *stream,
@@ -219,39 +212,45 @@ static enum base_status serve_cached(struct cca *cca, struct cca__stream *stream
     return status;
 }
 
-static APART enum base_status malloc_polling(struct cca *cca, struct cca__stream *stream,
-                                             size_t size, void **pointer) {
-    bool polled, is_locked;
-    enum base_status status = BASE_OK;
-    if (__builtin_expect(cca__is_beside_captures(stream->device), 0)) {
-        bool inside;
-        status = cca__captures_enter(stream, &inside);
-        if (status != BASE_OK) return status;
-        if (inside) return malloc_waiting(cca, stream, size, pointer);
-    }
-    status = cca__poll_pending_if_idle(stream, &polled, &is_locked);
-    if (status == BASE_OK && !polled) {
-        // A hit does not wait for another thread that has a driver call to make; but nothing is
-        // taken from the device before all that was freed has been asked for.
-        void *served;
-        status = serve_cached(cca, stream, size, &served);
-        if (status == BASE_OK && served != NULL) *pointer = served;
-        if (status != BASE_OK || served != NULL) return status;
-        status = cca__poll_pending(stream);
-    }
-    if (status != BASE_OK) return status;
-    if (!is_locked) cca__lock_take(&stream->lock);
-    // Unless it is a mutex, the lock is one that was taken at once.
-    return cca__lock_is_mutex() ? malloc_locked(cca, stream, size, pointer)
-                                : malloc_taken(cca, stream, size, pointer);
+// A hit does not wait for another thread that has a driver call to make and polls or records
+// meanwhile; but nothing is taken from the device before all that was freed has been asked for.
+static APART enum base_status malloc_unpolled(struct cca *cca, struct cca__stream *stream,
+                                              size_t size, void **pointer) {
+    void *served;
+    enum base_status status = serve_cached(cca, stream, size, &served);
+    if (status == BASE_OK && served != NULL) *pointer = served;
+    if (status != BASE_OK || served != NULL) return status;
+    status = cca__poll_pending(stream);
+    return status == BASE_OK ? malloc_waiting(cca, stream, size, pointer) : status;
 }
 
-static inline enum base_status malloc_on_stream(struct cca *cca, const struct cca__device *device,
-                                                struct cca__stream *stream, size_t size,
-                                                void **pointer) {
+// A request while frees wait for events.
+static APART enum base_status malloc_polling(struct cca *cca, struct cca__stream *stream,
+                                             size_t size, void **pointer) {
+    const struct cca__polled polled = cca__poll_for(stream, false);
+    if (__builtin_expect(polled.status != BASE_OK, 0)) return polled.status;
+    if (polled.outcome == CCA__POLL_REFUSED) return malloc_unpolled(cca, stream, size, pointer);
+    if (polled.outcome != CCA__POLLED_AND_LOCKED && !cca__lock_take_at_once(&stream->lock))
+        return malloc_waiting(cca, stream, size, pointer);
+    return malloc_taken(cca, stream, size, pointer);
+}
+
+static APART enum base_status malloc_beside_captures(struct cca *cca, struct cca__stream *stream,
+                                                     size_t size, void **pointer) {
+    bool inside;
+    const enum base_status status = cca__captures_enter(stream, &inside);
+    if (status != BASE_OK) return status;
+    return inside ? malloc_waiting(cca, stream, size, pointer)
+                  : malloc_polling(cca, stream, size, pointer);
+}
+
+__attribute__((always_inline)) static inline enum base_status
+malloc_on_stream(struct cca *cca, const struct cca__device *device, struct cca__stream *stream,
+                 size_t size, void **pointer) {
     if (__builtin_expect(atomic_load_explicit(&device->pending_events, memory_order_relaxed) != 0,
                          0))
-        return malloc_polling(cca, stream, size, pointer);
+        return cca__is_beside_captures(device) ? malloc_beside_captures(cca, stream, size, pointer)
+                                               : malloc_polling(cca, stream, size, pointer);
     if (!cca__lock_take_at_once(&stream->lock)) return malloc_waiting(cca, stream, size, pointer);
     return malloc_taken(cca, stream, size, pointer);
 }
@@ -287,7 +286,7 @@ enum base_status cca__malloc(struct allocator *allocator, int ordinal, size_t si
 static APART enum base_status free_locked(struct cca *cca, uint32_t number, uint32_t pool_number,
                                           void *pointer) {
     struct cca__stream *const stream = cca__stream_at(cca, pool_number / 2);
-    struct cca__pool *const pool = pool_of_kind(stream, pool_number % 2);
+    struct cca__pool *const pool = cca__pool_of_kind(stream, pool_number % 2);
     struct cca__block *const block = cca__block_at(cca, number);
     if (__builtin_expect(!stream->special && cca__block_is_plain(block, pool_number, pointer), 1))
         return end_call(stream, cca__hit_free(cca, pool, number, true));
@@ -315,27 +314,37 @@ static APART enum base_status free_searching(struct cca *cca, void *pointer) {
     return free_locked(cca, number, pool_number, pointer);
 }
 
+// A free of a plain block of a stream that is special for nothing but that somebody watches.
+static APART enum base_status free_watched(struct cca *cca, struct cca__stream *stream,
+                                           uint32_t number, uint32_t pool_number) {
+    const struct cca__block *const block = cca__block_at(cca, number);
+    struct cca__pool *const pool = cca__pool_of_kind(stream, pool_number % 2);
+    cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
+    cca__observe_block(cca, ALLOCATOR_FREE_COMPLETED, pool, block);
+    uint32_t displaced;
+    int64_t slack;
+    if (!cca__hit_free_at_once(cca, pool, number, &displaced, &slack))
+        return end_call(stream, cca__hit_free(cca, pool, number, true));
+    if (displaced != 0) return end_displacing(cca, pool, displaced, slack);
+    return end_hit(stream, slack);
+}
+
+static APART enum base_status free_anew(struct cca *cca, struct cca__stream *stream,
+                                        void *pointer) {
+    cca__lock_release(&stream->lock);
+    return free_searching(cca, pointer);
+}
+
 // What was found is not plain, or not the block at POINTER. The stream's lock is held, and released
 // here.
 static APART enum base_status free_unlike(struct cca *cca, struct cca__stream *stream,
                                           uint32_t number, uint32_t pool_number, void *pointer) {
     const struct cca__block *const block = cca__block_at(cca, number);
-    struct cca__pool *const pool = pool_of_kind(stream, pool_number % 2);
-    if (stream->only_watched && cca__block_is_plain(block, pool_number, pointer)) {
-        cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
-        cca__observe_block(cca, ALLOCATOR_FREE_COMPLETED, pool, block);
-        uint32_t displaced;
-        int64_t slack;
-        if (!cca__hit_free_at_once(cca, pool, number, &displaced, &slack))
-            return end_call(stream, cca__hit_free(cca, pool, number, true));
-        if (displaced != 0) return end_displacing(cca, pool, displaced, slack);
-        return end_hit(stream, slack);
-    }
-    if (cca__block_pool(block) == pool_number && block->uses != 0 &&
-        cca__block_is_handed_out(block, pool, pointer))
-        return cca__free_used_locked(stream, pointer, number);
-    cca__lock_release(&stream->lock);
-    return free_searching(cca, pointer);
+    if (!cca__block_is_of(block, pool_number, pointer)) return free_anew(cca, stream, pointer);
+    if (block->uses != 0) return cca__free_used_locked(stream, pointer, number);
+    return stream->only_watched && cca__block_is_plain(block, pool_number, pointer)
+               ? free_watched(cca, stream, number, pool_number)
+               : free_anew(cca, stream, pointer);
 }
 
 // The rest of a free of a plain stream whose lock was taken at once.
@@ -370,7 +379,7 @@ enum base_status cca__free(struct allocator *allocator, void *pointer) {
     if (!cca__lock_take_at_once(&stream->lock)) return free_searching(cca, pointer);
     if (__builtin_expect(stream->special || !cca__block_is_plain(block, pool_number, pointer), 0))
         return free_unlike(cca, stream, number, pool_number, pointer);
-    struct cca__pool *const pool = pool_of_kind(stream, pool_number % 2);
+    struct cca__pool *const pool = cca__pool_of_kind(stream, pool_number % 2);
     const uint32_t front = pool->index.front;
     return front == 0 || block->next == front || block->previous == front
                ? free_to_front(cca, pointer, number, pool)
@@ -398,11 +407,26 @@ static APART enum base_status record_searching(struct cca *cca, void *pointer,
     if (status == BASE_OK) status = cca__caller_of(device, handle, &caller);
     if (status == BASE_OK) status = cca__pointer_lock(cca, base, &pool, &block);
     if (status != BASE_OK) return status;
-    status = cca__use_add_locked(cca, pool->stream, block,
-                                 cca__use_of(user, caller == CCA__INSIDE));
+    status =
+        cca__use_add_locked(cca, pool->stream, block, cca__use_of(user, caller == CCA__INSIDE));
     cca__lock_release(&pool->stream->lock);
     // The use counts all the same, as in PyTorch.
     return status == BASE_OK && caller == CCA__INVALIDATED ? cca__caller_is_invalidated() : status;
+}
+
+// The rest of it for a handed-out block where a record must be taken or looked through. The
+// stream's lock is held, and released here.
+static APART enum base_status record_further(struct cca *cca, struct cca__stream *stream,
+                                             struct cca__block *block, uint16_t use) {
+    const enum base_status status = cca__use_add_locked(cca, stream, block, use);
+    cca__lock_release(&stream->lock);
+    return status;
+}
+
+static APART enum base_status record_anew(struct cca *cca, struct cca__stream *stream,
+                                          void *pointer, cudaStream_t handle) {
+    cca__lock_release(&stream->lock);
+    return record_searching(cca, pointer, handle);
 }
 
 enum base_status cca__record_stream(struct allocator *allocator, void *pointer,
@@ -410,22 +434,20 @@ enum base_status cca__record_stream(struct allocator *allocator, void *pointer,
     struct cca *const cca = cca__of(allocator);
     const uint32_t number = cca__page_table_find(&cca->page_table, (uint64_t)(uintptr_t)pointer);
     struct cca__block *const block = cca__block_at(cca, number);
-    const uint16_t pool_number = cca__block_pool(block);
+    const uint32_t pool_number = cca__block_pool(block);
     if (pool_number < 2) return record_searching(cca, pointer, handle);
     struct cca__stream *const stream = cca__stream_at(cca, pool_number / 2);
     struct cca__stream *user;
     if (!cca__stream_known(stream->device, handle, &user) || user == stream->home ||
-        __builtin_expect(cca__may_be_in_capture(stream->device), 0))
+        __builtin_expect(cca__may_be_in_capture(stream->device), 0) ||
+        !cca__lock_take_at_once(&stream->lock))
         return record_searching(cca, pointer, handle);
-    cca__lock_take(&stream->lock);
-    if (!cca__block_is_handed_out(block, &stream->pools[pool_number % 2], pointer)) {
-        cca__lock_release(&stream->lock);
-        return record_searching(cca, pointer, handle);
-    }
-    const enum base_status status =
-        cca__use_add_locked(cca, stream, block, cca__use_of(user, false));
-    cca__lock_release(&stream->lock);
-    return status;
+    if (!cca__block_is_of(block, pool_number, pointer))
+        return record_anew(cca, stream, pointer, handle);
+    const uint16_t use = cca__use_of(user, false);
+    if (!cca__use_add_first_locked(cca, stream, block, use))
+        return record_further(cca, stream, block, use);
+    return end_hit(stream, 0);
 }
 
 enum base_status cca__empty_cache(struct allocator *allocator) {

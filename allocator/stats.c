@@ -17,10 +17,10 @@ typedef int64_t family_counts[CCA__FAMILY_COUNT];
 static inline void read_pool(const struct cca__pool *pool, family_counts current) {
     const struct cca__counts active = cca__counts_subtract(pool->ledger.handed, taken_of(pool));
     const int64_t active_bytes = active.sizes[CCA__BYTES];
-    current[CCA__ALLOCATION] = active.blocks - pool->pending.blocks;
+    current[CCA__ALLOCATION] = active.blocks - pool->pending[CCA__PENDING_BLOCKS];
     current[CCA__ACTIVE] = active.blocks;
     current[CCA__INACTIVE_SPLIT] = active.split_free;
-    current[CCA__ALLOCATED_BYTES] = active_bytes - pool->pending.bytes;
+    current[CCA__ALLOCATED_BYTES] = active_bytes - pool->pending[CCA__PENDING_BYTES];
     current[CCA__ACTIVE_BYTES] = active_bytes;
     current[CCA__INACTIVE_SPLIT_BYTES] = pool->ledger.partial_bytes - active_bytes;
     current[CCA__REQUESTED_BYTES] = active.sizes[CCA__REQUESTED];
@@ -75,17 +75,23 @@ static int64_t stream_allocated(const struct cca__stream *stream, enum cca__fami
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
+static cca__pending free_of(const struct cca__stream *stream, int kind) {
+    const int64_t(*const family)[ALLOCATOR_STAT_KIND_COUNT] = stream->family_limit;
+    return (cca__pending){family[CCA__ACTIVE][kind] - family[CCA__ALLOCATION][kind],
+                          family[CCA__ACTIVE_BYTES][kind] - family[CCA__ALLOCATED_BYTES][kind]};
+}
+
 // Sets the limits of one kind from those of the families. What is allocated is what is active less
 // what is pending, so one test of the active counters serves both families.
-static void set_limits(struct cca__stream *stream, int kind, struct cca__pending pending) {
+static void set_limits(struct cca__stream *stream, int kind, cca__pending pending) {
     const int64_t(*const family)[ALLOCATOR_STAT_KIND_COUNT] = stream->family_limit;
     struct cca__limits *const limits = &stream->limits[kind];
-    limits->active.blocks =
-        least(family[CCA__ACTIVE][kind], family[CCA__ALLOCATION][kind] + pending.blocks);
+    limits->active.blocks = least(family[CCA__ACTIVE][kind],
+                                  family[CCA__ALLOCATION][kind] + pending[CCA__PENDING_BLOCKS]);
     limits->active.sizes[CCA__BYTES] =
-        least(family[CCA__ACTIVE_BYTES][kind], family[CCA__ALLOCATED_BYTES][kind] + pending.bytes);
-    limits->free_blocks = family[CCA__ACTIVE][kind] - family[CCA__ALLOCATION][kind];
-    limits->free_bytes = family[CCA__ACTIVE_BYTES][kind] - family[CCA__ALLOCATED_BYTES][kind];
+        least(family[CCA__ACTIVE_BYTES][kind],
+              family[CCA__ALLOCATED_BYTES][kind] + pending[CCA__PENDING_BYTES]);
+    limits->free = free_of(stream, kind);
     limits->active.sizes[CCA__REQUESTED] = family[CCA__REQUESTED_BYTES][kind];
     limits->active.split_free = family[CCA__INACTIVE_SPLIT][kind];
     limits->split_bytes = family[CCA__INACTIVE_SPLIT_BYTES][kind];
@@ -99,13 +105,11 @@ void cca__stats_update_limits_locked(struct cca__stream *stream) {
     struct cca__limits *const of_all = &stream->limits[ALLOCATOR_STAT_ALL];
     const struct cca__counts small_taken = cca__counts_subtract(small->room, of_small->active);
     const struct cca__counts large_taken = cca__counts_subtract(large->room, of_large->active);
-    const struct cca__pending pending_small = stream->pools[CCA__POOL_SMALL].pending;
-    const struct cca__pending pending_large = stream->pools[CCA__POOL_LARGE].pending;
+    const cca__pending pending_small = stream->pools[CCA__POOL_SMALL].pending;
+    const cca__pending pending_large = stream->pools[CCA__POOL_LARGE].pending;
     set_limits(stream, ALLOCATOR_STAT_SMALL_POOL, pending_small);
     set_limits(stream, ALLOCATOR_STAT_LARGE_POOL, pending_large);
-    set_limits(stream, ALLOCATOR_STAT_ALL,
-               (struct cca__pending){pending_small.blocks + pending_large.blocks,
-                                     pending_small.bytes + pending_large.bytes});
+    set_limits(stream, ALLOCATOR_STAT_ALL, pending_small + pending_large);
     small->room = cca__counts_add(small_taken, of_small->active);
     large->room = cca__counts_add(large_taken, of_large->active);
     stream->both_slack = cca__counts_subtract(
@@ -118,52 +122,31 @@ void cca__stats_update_limits_locked(struct cca__stream *stream) {
 
 // What the limits of one kind for active blocks and bytes become when more wait for events, as
 // increases.
-static cca__sizes pending_raises(struct cca__stream *stream, int kind, int64_t blocks,
-                                 int64_t bytes) {
+static cca__pending pending_raises(struct cca__stream *stream, int kind, cca__pending pending) {
     const int64_t(*const family)[ALLOCATOR_STAT_KIND_COUNT] = stream->family_limit;
     struct cca__counts *const active = &stream->limits[kind].active;
     const int64_t old_blocks = active->blocks, old_bytes = active->sizes[CCA__BYTES];
-    active->blocks = least(family[CCA__ACTIVE][kind], family[CCA__ALLOCATION][kind] + blocks);
+    active->blocks = least(family[CCA__ACTIVE][kind],
+                           family[CCA__ALLOCATION][kind] + pending[CCA__PENDING_BLOCKS]);
     active->sizes[CCA__BYTES] =
-        least(family[CCA__ACTIVE_BYTES][kind], family[CCA__ALLOCATED_BYTES][kind] + bytes);
-    return (cca__sizes){active->blocks - old_blocks, active->sizes[CCA__BYTES] - old_bytes};
+        least(family[CCA__ACTIVE_BYTES][kind],
+              family[CCA__ALLOCATED_BYTES][kind] + pending[CCA__PENDING_BYTES]);
+    return (cca__pending){active->blocks - old_blocks, active->sizes[CCA__BYTES] - old_bytes};
 }
 
 // As cca__stats_update_limits_locked, for the counters and kinds that change.
-static __attribute__((noinline)) void move_limits(struct cca__pool *pool) {
+void cca__stats_move_limits_locked(struct cca__pool *pool) {
     struct cca__stream *const stream = pool->stream;
     struct cca__ledger *const ledger = &pool->ledger;
-    const cca__sizes own =
-        pending_raises(stream, cca__pool_kind(pool), pool->pending.blocks, pool->pending.bytes);
-    const cca__sizes both = pending_raises(stream, ALLOCATOR_STAT_ALL,
-                                           pool->pending.blocks + pool->other->pending.blocks,
-                                           pool->pending.bytes + pool->other->pending.bytes);
-    ledger->room.blocks += own[0];
-    ledger->room.sizes[CCA__BYTES] += own[1];
-    ledger->split_bytes_bound += own[1];
-    stream->both_slack.blocks += both[0] - own[0];
-    stream->both_slack.sizes[CCA__BYTES] += both[1] - own[1];
-    stream->both_split_bytes_bound += own[1];
-}
-
-// Negative: limits of KIND may move while BLOCKS of BYTES, or more, are pending.
-static inline int64_t beyond_free(const struct cca__stream *stream, int kind, int64_t blocks,
-                                  int64_t bytes) {
-    const struct cca__limits *const limits = &stream->limits[kind];
-    return (blocks - limits->free_blocks) | (bytes - limits->free_bytes);
-}
-
-void cca__stats_count_pending_locked(struct cca__pool *pool, int64_t blocks, int64_t bytes) {
-    const struct cca__stream *const stream = pool->stream;
-    const struct cca__pending other = pool->other->pending;
-    const int64_t least_blocks = pool->pending.blocks + least(blocks, 0);
-    const int64_t least_bytes = pool->pending.bytes + least(bytes, 0);
-    pool->pending.blocks += blocks;
-    pool->pending.bytes += bytes;
-    if ((beyond_free(stream, cca__pool_kind(pool), least_blocks, least_bytes) |
-         beyond_free(stream, ALLOCATOR_STAT_ALL, least_blocks + other.blocks,
-                     least_bytes + other.bytes)) < 0)
-        move_limits(pool);
+    const cca__pending own = pending_raises(stream, cca__pool_kind(pool), pool->pending);
+    const cca__pending both =
+        pending_raises(stream, ALLOCATOR_STAT_ALL, pool->pending + pool->other->pending);
+    ledger->room.blocks += own[CCA__PENDING_BLOCKS];
+    ledger->room.sizes[CCA__BYTES] += own[CCA__PENDING_BYTES];
+    ledger->split_bytes_bound += own[CCA__PENDING_BYTES];
+    stream->both_slack.blocks += both[CCA__PENDING_BLOCKS] - own[CCA__PENDING_BLOCKS];
+    stream->both_slack.sizes[CCA__BYTES] += both[CCA__PENDING_BYTES] - own[CCA__PENDING_BYTES];
+    stream->both_split_bytes_bound += own[CCA__PENDING_BYTES];
 }
 
 typedef int64_t stream_counts[CCA__FAMILY_COUNT][ALLOCATOR_STAT_KIND_COUNT];
@@ -221,8 +204,7 @@ static void raise_kind(struct cca__stream *stream, int kind, struct cca__counts 
     raise_peak(stream, CCA__ACTIVE_BYTES, kind, greatest(bytes, family[CCA__ACTIVE_BYTES][kind]));
     raise_peak(stream, CCA__REQUESTED_BYTES, kind, limits->active.sizes[CCA__REQUESTED]);
     raise_peak(stream, CCA__INACTIVE_SPLIT, kind, limits->active.split_free);
-    limits->free_blocks = family[CCA__ACTIVE][kind] - family[CCA__ALLOCATION][kind];
-    limits->free_bytes = family[CCA__ACTIVE_BYTES][kind] - family[CCA__ALLOCATED_BYTES][kind];
+    limits->free = free_of(stream, kind);
 }
 static bool is_zero(struct cca__counts counts) {
     return (counts.sizes[CCA__BYTES] | counts.sizes[CCA__REQUESTED] | counts.blocks |
@@ -239,8 +221,7 @@ static int64_t split_bytes_slack(const struct cca__ledger *ledger, int64_t bound
 }
 
 static void raise_split_bytes(struct cca__stream *stream, int kind, int64_t *bound, int64_t slack) {
-    if (slack >= 0)
-        return;
+    if (slack >= 0) return;
     *bound -= slack;
     stream->limits[kind].split_bytes -= slack;
     raise_peak(stream, CCA__INACTIVE_SPLIT_BYTES, kind, stream->limits[kind].split_bytes);
@@ -264,12 +245,9 @@ static void raise_alone(struct cca__stream *stream) {
     const struct cca__counts of_all =
         lacking(cca__counts_add(both, cca__counts_add(slack_of(small), slack_of(large))));
     stream->both_slack = cca__counts_add(both, of_all);
-    if (!is_zero(of_small))
-        raise_kind(stream, ALLOCATOR_STAT_SMALL_POOL, of_small);
-    if (!is_zero(of_large))
-        raise_kind(stream, ALLOCATOR_STAT_LARGE_POOL, of_large);
-    if (!is_zero(of_all))
-        raise_kind(stream, ALLOCATOR_STAT_ALL, of_all);
+    if (!is_zero(of_small)) raise_kind(stream, ALLOCATOR_STAT_SMALL_POOL, of_small);
+    if (!is_zero(of_large)) raise_kind(stream, ALLOCATOR_STAT_LARGE_POOL, of_large);
+    if (!is_zero(of_all)) raise_kind(stream, ALLOCATOR_STAT_ALL, of_all);
     raise_split_bytes(stream, ALLOCATOR_STAT_SMALL_POOL, &small->split_bytes_bound,
                       split_bytes_slack(small, small->split_bytes_bound));
     raise_split_bytes(stream, ALLOCATOR_STAT_LARGE_POOL, &large->split_bytes_bound,
@@ -281,11 +259,11 @@ static void raise_alone(struct cca__stream *stream) {
 
 bool cca__stats_raise_locked(struct cca__stream *stream) {
     struct cca__device *const device = stream->device;
-    if (device->first_created != stream || stream->created_next != NULL)
-        return false;
+    if (device->first_created != stream || stream->created_next != NULL) return false;
     // Its limits are the peaks.
-    if ((stream->pools[CCA__POOL_SMALL].pending.blocks |
-         stream->pools[CCA__POOL_LARGE].pending.blocks) == 0) {
+    const cca__pending pending =
+        stream->pools[CCA__POOL_SMALL].pending | stream->pools[CCA__POOL_LARGE].pending;
+    if (pending[CCA__PENDING_BLOCKS] == 0) {
         raise_alone(stream);
         return true;
     }

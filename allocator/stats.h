@@ -67,18 +67,17 @@ struct cca__ledger {
     int64_t split_bytes_bound;
 };
 
-// Blocks that were freed and wait for events.
-struct cca__pending {
-    int64_t blocks, bytes;
-};
+// Blocks that were freed and wait for events: one vector, since they change together.
+enum { CCA__PENDING_BLOCKS, CCA__PENDING_BYTES };
+typedef int64_t cca__pending __attribute__((vector_size(16)));
 
 // When the counters of a stream must be looked at.
 struct cca__limits {
     struct cca__counts active; // of handed - taken
     int64_t split_bytes;
-    // Pending blocks and bytes from which on those of `active` are the limits of what is active,
-    // and pending ones move nothing.
-    int64_t free_blocks, free_bytes;
+    // From so many pending ones on those of `active` are the limits of what is active, and pending
+    // ones move nothing.
+    cca__pending free;
 };
 
 static inline struct cca__counts cca__counts_add(struct cca__counts a, struct cca__counts b) {
@@ -110,12 +109,10 @@ void cca__stats_meet(struct cca__stream *stream);
 // The same with the locks of all streams held. CALLER, if not NULL, gets room for what comes.
 void cca__stats_meet_locked(struct cca__device *device, struct cca__stream *caller);
 
-// Counts blocks of a pool that begin or end to wait for events, and what the fast path tests after
-// that. The stream's lock held.
-void cca__stats_count_pending_locked(struct cca__pool *pool, int64_t blocks, int64_t bytes);
-
 // Recomputes what the fast path tests, after limits changed.
 void cca__stats_update_limits_locked(struct cca__stream *stream);
+// The same after the pool's pending blocks changed (cca__hit_count_pending). The stream's lock held.
+void cca__stats_move_limits_locked(struct cca__pool *pool);
 
 // All locks of the device held.
 void cca__stats_read_locked(struct cca__device *device, struct allocator_stats *stats);

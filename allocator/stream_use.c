@@ -4,8 +4,8 @@
 #include "allocator/capture_caller.h"
 #include "allocator/deferral.h"
 #include "allocator/device.h"
+#include "allocator/hit.h"
 #include "allocator/pointer.h"
-#include "allocator/pool.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +19,8 @@ static enum base_status take_record_locked(struct cca *cca, struct cca__stream *
     return BASE_OK;
 }
 
-enum base_status cca__use_add_further_locked(struct cca *cca, struct cca__block *block,
-                                             uint16_t use) {
+enum base_status cca__use_add_locked(struct cca *cca, struct cca__stream *stream,
+                                     struct cca__block *block, uint16_t use) {
     struct cca__use_record *record = NULL;
     for (uint32_t number = block->uses; number != 0; number = record->next) {
         record = cca__use_record_at(cca, number);
@@ -29,8 +29,7 @@ enum base_status cca__use_add_further_locked(struct cca *cca, struct cca__block 
     }
     if (record == NULL || record->count == CCA__USES_PER_RECORD) {
         uint32_t number;
-        const enum base_status status =
-            take_record_locked(cca, cca__pool_at(cca, cca__block_pool(block))->stream, &number);
+        const enum base_status status = take_record_locked(cca, stream, &number);
         if (status != BASE_OK) return status;
         *cca__use_record_at(cca, number) = (struct cca__use_record){.next = block->uses};
         block->uses = number;
@@ -103,11 +102,13 @@ void cca__event_keep_locked(struct cca__device *device, cudaEvent_t event) {
 
 #define APART __attribute__((noinline)) // what is rare, so that the rest needs fewer registers
 
-// Records an event on one stream and reserves its place in the queue. The events lock held.
-static enum base_status record_event_locked(struct cca__stream *user, cudaEvent_t *event) {
+// Records an event on one stream for a pending block and queues it. The events lock held.
+__attribute__((always_inline)) static inline enum base_status
+record_event_locked(struct cca__stream *user, uint32_t number) {
     struct cca__device *const device = user->device;
+    cudaEvent_t event;
     enum base_status status = cca__event_queue_reserve(&user->queue);
-    if (status == BASE_OK) status = cca__event_take_locked(device, event);
+    if (status == BASE_OK) status = cca__event_take_locked(device, &event);
     if (status != BASE_OK) return status;
     // Only the handles of default streams mean a stream of whatever device is current.
     struct cca__device_scope scope;
@@ -115,60 +116,81 @@ static enum base_status record_event_locked(struct cca__stream *user, cudaEvent_
                             user->handle == cudaStreamPerThread;
     if (is_default) status = cca__device_scope_begin(&scope, device->ordinal);
     if (status == BASE_OK) {
-        const cudaError_t error = cudaEventRecord(*event, user->handle);
+        const cudaError_t error = cudaEventRecord(event, user->handle);
         if (error != cudaSuccess)
             status = cca__cuda_failed(error, "cudaEventRecord on stream %p of device %d",
                                       (void *)user->handle, device->ordinal);
         if (is_default) cca__device_scope_end(&scope);
     }
-    if (status != BASE_OK) cca__event_keep_locked(device, *event);
+    if (status == BASE_OK)
+        cca__event_queue_push(&user->queue, event, number);
+    else
+        cca__event_keep_locked(device, event);
     return status;
+}
+
+static inline struct cca__stream *user_of(const struct cca *cca,
+                                          const struct cca__use_record *record, uint16_t index) {
+    return cca__stream_at(cca, record->pools[index] / 2);
 }
 
 // Takes back the last events, one queued for each of the first COUNT streams that use a block. The
 // events lock was held throughout, so what was pushed is still last in its queue.
-static APART void unrecord_events_locked(struct cca *cca, uint32_t uses, uint16_t count) {
+static void unrecord_events_locked(struct cca *cca, uint32_t uses, uint16_t count) {
     for (uint32_t number = uses; number != 0; number = cca__use_record_at(cca, number)->next) {
         const struct cca__use_record *const record = cca__use_record_at(cca, number);
         for (uint16_t index = 0; index < record->count && count > 0; ++index, --count) {
-            struct cca__stream *const user = cca__stream_at(cca, record->pools[index] / 2);
+            struct cca__stream *const user = user_of(cca, record, index);
             cca__event_keep_locked(user->device, cca__event_queue_unpush(&user->queue));
         }
     }
 }
 
-// Records an event on every stream that uses the block; on failure none is queued. *RECORDED: how
-// many, *WAITS_FOR: the bits of the streams.
-static enum base_status record_events_locked(struct cca *cca, uint32_t number, uint32_t uses,
-                                             uint16_t *recorded, uint64_t *waits_for) {
-    *recorded = 0;
-    *waits_for = 0;
-    for (uint32_t each = uses; each != 0; each = cca__use_record_at(cca, each)->next) {
-        const struct cca__use_record *const record = cca__use_record_at(cca, each);
-        for (uint16_t index = 0; index < record->count; ++index) {
-            struct cca__stream *const user = cca__stream_at(cca, record->pools[index] / 2);
-            cudaEvent_t event;
-            const enum base_status status = record_event_locked(user, &event);
-            if (status != BASE_OK) {
-                unrecord_events_locked(cca, uses, *recorded);
-                return status;
-            }
-            cca__event_queue_push(&user->queue, event, number);
-            *waits_for |= cca__stream_bit(user);
-            ++*recorded;
-        }
-    }
-    return BASE_OK;
-}
-
-// Notes that blocks of OWNER wait for COUNT more events, in the queues of WAITS_FOR. Atomic for
+// Notes that a block of OWNER waits for COUNT more events, in the queues of WAITS_FOR. Atomic for
 // those who read without the events lock, which orders writers.
-static void add_waits_locked(struct cca__stream *owner, uint16_t count, uint64_t waits_for) {
+static inline void add_waits_locked(struct cca__stream *owner, uint16_t count, uint64_t waits_for) {
     struct cca__device *const device = owner->device;
     const uint64_t pending = atomic_load_explicit(&device->pending_events, memory_order_relaxed);
     const uint64_t before = atomic_load_explicit(&owner->waits_for, memory_order_relaxed);
     atomic_store_explicit(&device->pending_events, pending + count, memory_order_relaxed);
     atomic_store_explicit(&owner->waits_for, before | waits_for, memory_order_relaxed);
+}
+
+enum base_status cca__events_record_locked(struct cca__stream *stream, uint32_t number) {
+    struct cca *const cca = stream->device->owner;
+    const uint32_t uses = cca__block_at(cca, number)->uses;
+    uint16_t count = 0;
+    uint64_t waits_for = 0;
+    for (uint32_t each = uses; each != 0; each = cca__use_record_at(cca, each)->next) {
+        const struct cca__use_record *const record = cca__use_record_at(cca, each);
+        for (uint16_t index = 0; index < record->count; ++index) {
+            struct cca__stream *const user = user_of(cca, record, index);
+            const enum base_status status = record_event_locked(user, number);
+            if (status != BASE_OK) {
+                unrecord_events_locked(cca, uses, count);
+                return status;
+            }
+            waits_for |= cca__stream_bit(user);
+            ++count;
+        }
+    }
+    cca__use_record_at(cca, uses)->events = count;
+    add_waits_locked(stream, count, waits_for);
+    return BASE_OK;
+}
+
+// The same at once for a block that one other stream uses, as most are.
+static inline enum base_status record_events_locked(struct cca__stream *stream, uint32_t number) {
+    struct cca *const cca = stream->device->owner;
+    struct cca__use_record *const record =
+        cca__use_record_at(cca, cca__block_at(cca, number)->uses);
+    if (record->next != 0 || record->count != 1) return cca__events_record_locked(stream, number);
+    struct cca__stream *const user = user_of(cca, record, 0);
+    const enum base_status status = record_event_locked(user, number);
+    if (status != BASE_OK) return status;
+    record->events = 1;
+    add_waits_locked(stream, 1, cca__stream_bit(user));
+    return BASE_OK;
 }
 
 // Takes the events lock too, which comes before the stream's: under that one nobody may wait for
@@ -187,21 +209,7 @@ static APART bool lock_in_order(struct cca__stream *stream, const void *pointer,
     return false;
 }
 
-enum base_status cca__events_record_locked(struct cca__stream *stream, uint32_t number) {
-    struct cca *const cca = stream->device->owner;
-    const struct cca__block *const block = cca__block_at(cca, number);
-    uint16_t count;
-    uint64_t waits_for;
-    const enum base_status status =
-        record_events_locked(cca, number, block->uses, &count, &waits_for);
-    if (status != BASE_OK) return status;
-    cca__use_record_at(cca, block->uses)->events = count;
-    add_waits_locked(stream, count, waits_for);
-    return BASE_OK;
-}
-
-// What is told of such a free comes when it is certain.
-APART void cca__free_observe(struct cca__stream *stream, uint32_t number) {
+void cca__free_observe(struct cca__stream *stream, uint32_t number) {
     struct cca *const cca = stream->device->owner;
     const struct cca__block *const block = cca__block_at(cca, number);
     cca__lock_take(&stream->lock);
@@ -210,41 +218,61 @@ APART void cca__free_observe(struct cca__stream *stream, uint32_t number) {
     cca__lock_release(&stream->lock);
 }
 
+// What is counted and told of such a free comes when it is certain.
+static APART void tell_of_free(struct cca__stream *stream, uint32_t number) {
+    const struct cca *const cca = stream->device->owner;
+    if (cca__block_at(cca, number)->size >= cca->config.sizes.max_split_size)
+        cca__count_oversize(stream->device, -1);
+    if (cca->watched) cca__free_observe(stream, number);
+}
+
 // The block's events could not be recorded: it is handed out as before. If others took memory
 // meanwhile, a limit may be passed.
 static APART void take_free_back(struct cca__stream *stream, uint32_t number) {
     struct cca *const cca = stream->device->owner;
     struct cca__block *const block = cca__block_at(cca, number);
     cca__lock_take(&stream->lock);
-    cca__stats_count_pending_locked(cca__pool_at(cca, cca__block_pool(block)), -1,
-                                    -(int64_t)block->size);
+    cca__hit_count_pending(cca__pool_at(cca, cca__block_pool(block)), -1, -(int64_t)block->size);
     block->state = CCA__BLOCK_ALLOCATED;
     cca__lock_release(&stream->lock);
     cca__stats_meet(stream);
 }
 
+// A pending block of a SPECIAL stream, or not, waits for the streams that use it.
+static inline enum base_status wait_for_events_locked(struct cca__stream *stream, uint32_t number,
+                                                      bool special) {
+    const enum base_status status = record_events_locked(stream, number);
+    if (status != BASE_OK)
+        take_free_back(stream, number);
+    else if (__builtin_expect(special, 0))
+        tell_of_free(stream, number);
+    return status;
+}
+
+// Of a free that may be made in a capture: false if events are to be waited for; else *STATUS is
+// what became of it.
+static APART bool is_deferred_locked(struct cca__stream *stream, uint32_t number,
+                                     enum base_status *status) {
+    bool is_deferred = false;
+    *status = cca__defer_locked(stream, number, &is_deferred);
+    if (!is_deferred && *status != BASE_OK) take_free_back(stream, number);
+    return is_deferred || *status != BASE_OK;
+}
+
 enum base_status cca__free_used_locked(struct cca__stream *stream, void *pointer, uint32_t number) {
     struct cca__device *const device = stream->device;
-    struct cca *const cca = device->owner;
-    struct cca__block *const block = cca__block_at(cca, number);
+    struct cca__block *const block = cca__block_at(device->owner, number);
     if (!cca__lock_try(&device->events_lock) && !lock_in_order(stream, pointer, number))
-        return cca__pointer_invalid(cca, pointer);
+        return cca__pointer_invalid(device->owner, pointer);
+    const bool special = stream->special;
     block->state = CCA__BLOCK_PENDING; // from here on a second free is refused
-    cca__stats_count_pending_locked(&stream->pools[cca__block_pool(block) % 2], 1,
-                                    (int64_t)block->size);
+    cca__hit_count_pending(cca__pool_of_kind(stream, cca__block_pool(block) % 2), 1,
+                           (int64_t)block->size);
     cca__lock_release(&stream->lock);
-    bool is_deferred = false;
-    enum base_status status = BASE_OK;
-    if (__builtin_expect(cca__may_be_in_capture(device), 0))
-        status = cca__defer_locked(stream, number, &is_deferred);
-    if (status == BASE_OK && !is_deferred) {
-        status = cca__events_record_locked(stream, number);
-        if (status == BASE_OK) {
-            if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(device, -1);
-            if (cca->watched) cca__free_observe(stream, number);
-        }
-    }
-    if (status != BASE_OK && !is_deferred) take_free_back(stream, number);
+    enum base_status status;
+    if (__builtin_expect(!cca__may_be_in_capture(device), 1) ||
+        !is_deferred_locked(stream, number, &status))
+        status = wait_for_events_locked(stream, number, special);
     cca__lock_release(&device->events_lock);
     return status;
 }
@@ -256,8 +284,10 @@ enum base_status cca__free_used_locked(struct cca__stream *stream, void *pointer
 // made available when no device call is left to make, so each stream is locked once. The events
 // lock is held meanwhile.
 struct finished {
-    uint32_t first, last;
+    uint32_t first, *end; // where the next one is linked
 };
+
+static inline void finished_begin(struct finished *finished) { finished->end = &finished->first; }
 
 // ENTRY, which is complete, was taken out of its queue.
 static inline void finish_event_locked(struct cca__device *device, struct cca__queued_event entry,
@@ -268,46 +298,48 @@ static inline void finish_event_locked(struct cca__device *device, struct cca__q
     cca__event_keep_locked(device, entry.event);
     atomic_store_explicit(&device->pending_events, pending - 1, memory_order_relaxed);
     if (--cca__use_record_at(cca, block->uses)->events > 0) return;
-    block->link[0] = 0;
-    if (finished->first == 0)
-        finished->first = entry.block;
-    else
-        cca__block_at(cca, finished->last)->link[0] = entry.block;
-    finished->last = entry.block;
+    *finished->end = entry.block;
+    finished->end = &block->link[0];
 }
 
-static inline void complete_free_locked(struct cca *cca, struct cca__stream *stream,
-                                        uint32_t number, bool *over_limit) {
+// True if a limit of the stream was passed.
+__attribute__((always_inline)) static inline bool
+complete_free_locked(struct cca *cca, struct cca__stream *stream, uint32_t number) {
     struct cca__block *const block = cca__block_at(cca, number);
-    struct cca__pool *const pool = &stream->pools[cca__block_pool(block) % 2];
+    struct cca__pool *const pool = cca__pool_of_kind(stream, cca__block_pool(block) % 2);
     BASE_CHECK_EQ(block->state, CCA__BLOCK_PENDING);
     cca__uses_forget_locked(cca, stream, block);
     // First, so that the limits are those of the counters that the free tests.
-    cca__stats_count_pending_locked(pool, -1, -(int64_t)block->size);
-    cca__pool_free_locked(cca, pool, number, over_limit);
+    cca__hit_count_pending(pool, -1, -(int64_t)block->size);
+    int64_t slack;
+    if (!stream->special && block->flags == CCA__BLOCK_IN_TABLE &&
+        cca__hit_free_to_front(cca, pool, number, &slack))
+        return __builtin_expect(slack < 0, 0) && !cca__stats_raise_locked(stream);
+    bool over_limit = false;
+    cca__pool_free_locked(cca, pool, number, &over_limit);
+    return over_limit;
 }
 
 void cca__free_complete_locked(struct cca *cca, struct cca__stream *stream, uint32_t number,
                                bool *over_limit) {
-    complete_free_locked(cca, stream, number, over_limit);
+    if (complete_free_locked(cca, stream, number)) *over_limit = true;
 }
 
 // Returns the stream whose lock is still held; NULL: none. A stream that passed a limit meets the
 // others at once, under the events lock: their locks come later in the order.
 static struct cca__stream *complete_frees(struct cca *cca, const struct finished *finished) {
     struct cca__stream *locked = NULL;
+    *finished->end = 0;
     for (uint32_t number = finished->first, next; number != 0; number = next) {
         struct cca__block *const block = cca__block_at(cca, number);
         struct cca__stream *const stream = cca__stream_at(cca, cca__block_pool(block) / 2);
-        bool over_limit = false;
         next = block->link[0];
         if (stream != locked) {
             if (locked != NULL) cca__lock_release(&locked->lock);
             cca__lock_take(&stream->lock);
             locked = stream;
         }
-        complete_free_locked(cca, stream, number, &over_limit);
-        if (!over_limit) continue;
+        if (!complete_free_locked(cca, stream, number)) continue;
         cca__lock_release(&stream->lock);
         cca__stats_meet(stream);
         locked = NULL;
@@ -315,9 +347,19 @@ static struct cca__stream *complete_frees(struct cca *cca, const struct finished
     return locked;
 }
 
+// The same off the hot path.
 static void complete_all_frees(struct cca *cca, const struct finished *finished) {
-    struct cca__stream *const locked = complete_frees(cca, finished);
-    if (locked != NULL) cca__lock_release(&locked->lock);
+    *finished->end = 0;
+    for (uint32_t number = finished->first, next; number != 0; number = next) {
+        const struct cca__block *const block = cca__block_at(cca, number);
+        struct cca__stream *const stream = cca__stream_at(cca, cca__block_pool(block) / 2);
+        bool over_limit = false;
+        next = block->link[0];
+        cca__lock_take(&stream->lock);
+        cca__free_complete_locked(cca, stream, number, &over_limit);
+        cca__lock_release(&stream->lock);
+        if (over_limit) cca__stats_meet(stream);
+    }
 }
 
 // As cca__event_query for an ANSWER of cudaEventQuery, which the runtime may remember.
@@ -378,42 +420,35 @@ struct poll {
     bool unfinished;
 };
 
-static inline cudaError_t query_front(const struct cca__event_queue *queue) {
-    return cudaEventQuery(cca__event_queue_at(queue, 0)->event);
-}
-
-// Polls a queue of whose first event ANSWER was got.
-static APART enum base_status poll_answered_locked(struct cca__device *device,
-                                                   struct cca__event_queue *queue,
-                                                   cudaError_t answer, struct poll *poll) {
-    for (;;) {
-        bool is_complete;
-        const enum base_status status = answered(device, answer, &is_complete);
-        if (__builtin_expect(status != BASE_OK, 0)) {
-            record_again_locked(queue, 0);
-            return status;
-        }
-        if (!is_complete) {
-            poll->unfinished = true;
-            return device->owner->config.own.skip_stuck
-                       ? poll_behind_locked(device, queue, &poll->finished)
-                       : BASE_OK;
-        }
-        finish_event_locked(device, cca__event_queue_pop(queue), &poll->finished);
-        if (queue->count == 0) return BASE_OK;
-        answer = query_front(queue);
+// The end of a queue's poll at a first event that could not be asked or, with x_skip_stuck, is
+// unfinished.
+static APART enum base_status poll_stopped_locked(struct cca__device *device,
+                                                  struct cca__event_queue *queue,
+                                                  cudaError_t answer, struct poll *poll) {
+    bool is_complete;
+    const enum base_status status = answered(device, answer, &is_complete);
+    if (status != BASE_OK) {
+        record_again_locked(queue, 0);
+        return status;
     }
+    poll->unfinished = true;
+    return poll_behind_locked(device, queue, &poll->finished);
 }
 
-// Most often the first event is not complete, and that is all.
 static inline enum base_status poll_queue_locked(struct cca__device *device,
                                                  struct cca__event_queue *queue, bool skips,
                                                  struct poll *poll) {
-    if (queue->count == 0) return BASE_OK;
-    const cudaError_t answer = query_front(queue);
-    if (answer != cudaErrorNotReady || skips)
-        return poll_answered_locked(device, queue, answer, poll);
-    poll->unfinished = true;
+    while (queue->count != 0) {
+        const cudaError_t answer = cudaEventQuery(queue->entries[queue->first].event);
+        if (answer == cudaSuccess) {
+            finish_event_locked(device, cca__event_queue_pop(queue), &poll->finished);
+        } else if (answer == cudaErrorNotReady && !skips) {
+            poll->unfinished = true;
+            break;
+        } else {
+            return poll_stopped_locked(device, queue, answer, poll);
+        }
+    }
     return BASE_OK;
 }
 
@@ -434,62 +469,58 @@ static APART enum base_status poll_own_locked(struct cca__stream *stream, struct
     return status;
 }
 
-// Whether a request of STREAM looks at no queue.
-static bool polls_nothing(const struct cca__stream *stream) {
-    return atomic_load_explicit(&stream->device->polls_own, memory_order_relaxed) &&
-           atomic_load_explicit(&stream->waits_for, memory_order_relaxed) == 0;
-}
-
 static inline enum base_status poll_all_locked(struct cca__device *device, struct poll *poll) {
     const bool skips = device->owner->config.own.skip_stuck;
-    const size_t count = device->stream_count;
-    enum base_status status = BASE_OK;
-    for (size_t index = 0; index < count && status == BASE_OK; ++index)
-        status = poll_queue_locked(device, &device->by_handle[index]->queue, skips, poll);
-    return status;
+    struct cca__stream *const *const end = device->by_handle + device->stream_count;
+    for (struct cca__stream *const *each = device->by_handle; each < end; ++each) {
+        const enum base_status status = poll_queue_locked(device, &(*each)->queue, skips, poll);
+        if (__builtin_expect(status != BASE_OK, 0)) return status;
+    }
+    return BASE_OK;
 }
 
 // *LOCKED: the stream whose lock is still held; NULL: none.
-static inline enum base_status poll_locked(struct cca__stream *stream,
+static inline enum base_status poll_locked(struct cca__stream *stream, bool polls_own,
                                            struct cca__stream **locked) {
     struct cca__device *const device = stream->device;
-    struct poll poll = {.unfinished = false};
+    struct poll poll;
     struct cca__relaxed relaxed;
     enum base_status status = cca__relaxed_begin_beside(device, &relaxed);
     *locked = NULL;
     if (status != BASE_OK) return status;
-    status = atomic_load_explicit(&device->polls_own, memory_order_relaxed)
-                 ? poll_own_locked(stream, &poll)
-                 : poll_all_locked(device, &poll);
+    poll.unfinished = false;
+    finished_begin(&poll.finished);
+    status = __builtin_expect(polls_own, 0) ? poll_own_locked(stream, &poll)
+                                            : poll_all_locked(device, &poll);
     cca__relaxed_end(&relaxed);
     if (poll.unfinished) (void)cudaGetLastError();
     *locked = complete_frees(device->owner, &poll.finished);
     return status;
 }
 
-enum base_status cca__poll_pending(struct cca__stream *stream) {
+struct cca__polled cca__poll_for(struct cca__stream *stream, bool waits) {
+    struct cca__device *const device = stream->device;
     struct cca__stream *locked;
-    if (polls_nothing(stream)) return BASE_OK;
-    cca__lock_take(&stream->device->events_lock);
-    const enum base_status status = poll_locked(stream, &locked);
-    if (locked != NULL) cca__lock_release(&locked->lock);
-    cca__lock_release(&stream->device->events_lock);
-    return status;
+    const bool polls_own = atomic_load_explicit(&device->polls_own, memory_order_relaxed);
+    if (polls_own && atomic_load_explicit(&stream->waits_for, memory_order_relaxed) == 0)
+        return (struct cca__polled){BASE_OK, CCA__POLLED};
+    if (waits)
+        cca__lock_take(&device->events_lock);
+    else if (!cca__lock_try(&device->events_lock))
+        return (struct cca__polled){BASE_OK, CCA__POLL_REFUSED};
+    struct cca__polled polled = {poll_locked(stream, polls_own, &locked), CCA__POLLED};
+    if (polled.status == BASE_OK && locked == stream && !cca__lock_is_mutex())
+        polled.outcome = CCA__POLLED_AND_LOCKED;
+    else if (locked != NULL)
+        cca__lock_release(&locked->lock);
+    cca__lock_release(&device->events_lock);
+    return polled;
 }
 
-enum base_status cca__poll_pending_if_idle(struct cca__stream *stream, bool *polled,
-                                           bool *is_locked) {
-    struct cca__stream *locked;
-    *polled = true;
-    *is_locked = false;
-    if (polls_nothing(stream)) return BASE_OK;
-    *polled = cca__lock_try(&stream->device->events_lock);
-    if (!*polled) return BASE_OK;
-    const enum base_status status = poll_locked(stream, &locked);
-    *is_locked = status == BASE_OK && locked == stream;
-    if (locked != NULL && !*is_locked) cca__lock_release(&locked->lock);
-    cca__lock_release(&stream->device->events_lock);
-    return status;
+enum base_status cca__poll_pending(struct cca__stream *stream) {
+    const struct cca__polled polled = cca__poll_for(stream, true);
+    if (polled.outcome == CCA__POLLED_AND_LOCKED) cca__lock_release(&stream->lock);
+    return polled.status;
 }
 
 // Whether the front of the queue is an event that was pushed before sequence END.
@@ -516,7 +547,8 @@ enum base_status cca__event_wait_locked(struct cca__device *device, struct cca__
             record_again_locked(queue, index);
             break;
         }
-        struct finished finished = {0};
+        struct finished finished;
+        finished_begin(&finished);
         finish_event_locked(device, cca__event_queue_remove(queue, index), &finished);
         complete_all_frees(device->owner, &finished);
         break;
@@ -577,12 +609,13 @@ enum base_status cca__synchronize_private(struct cca__device *device,
 }
 
 void cca__forget_private(struct cca__device *device, const struct cca__private_pool *pool) {
-    struct finished finished = {0};
+    struct finished finished;
+    finished_begin(&finished);
     cca__lock_take(&device->events_lock);
     for (size_t stream = 0; stream < device->stream_count; ++stream) {
         struct cca__event_queue *const queue = &device->by_handle[stream]->queue;
-        for (size_t index; (index = find_event_of(device->owner, queue, queue->pushed, pool)) <
-                           queue->count;)
+        for (size_t index;
+             (index = find_event_of(device->owner, queue, queue->pushed, pool)) < queue->count;)
             finish_event_locked(device, cca__event_queue_remove(queue, index), &finished);
     }
     complete_all_frees(device->owner, &finished);

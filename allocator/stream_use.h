@@ -36,24 +36,23 @@ static inline struct cca__use_record *cca__use_record_at(const struct cca *cca, 
     return (struct cca__use_record *)(void *)cca->use_records.base + number;
 }
 
-enum base_status cca__use_add_further_locked(struct cca *cca, struct cca__block *block,
-                                             uint16_t use) BASE_MUST_USE;
-
 // Adds a use to a block of STREAM, whose lock is held: the small pool's number of the stream that
 // uses it, plus 1 for a use in a capture (deferral.h).
-BASE_MUST_USE static inline enum base_status cca__use_add_locked(struct cca *cca,
-                                                                 struct cca__stream *stream,
-                                                                 struct cca__block *block,
-                                                                 uint16_t use) {
+enum base_status cca__use_add_locked(struct cca *cca, struct cca__stream *stream,
+                                     struct cca__block *block, uint16_t use) BASE_MUST_USE;
+
+// The same where it is the block's first use and the stream has an unused record; else false.
+static inline bool cca__use_add_first_locked(struct cca *cca, struct cca__stream *stream,
+                                             struct cca__block *block, uint16_t use) {
     const uint32_t number = stream->unused_uses;
-    if (block->uses != 0 || number == 0) return cca__use_add_further_locked(cca, block, use);
+    if (block->uses != 0 || number == 0) return false;
     struct cca__use_record *const record = cca__use_record_at(cca, number);
     stream->unused_uses = record->next;
     record->next = 0;
     record->count = 1;
     record->pools[0] = use;
     block->uses = number;
-    return BASE_OK;
+    return true;
 }
 
 // Forgets a block's streams; they are none afterwards. The same lock held. The records stay with
@@ -84,10 +83,17 @@ void cca__free_complete_locked(struct cca *cca, struct cca__stream *stream, uint
 // Completes the frees whose events are done, for a request of STREAM. No lock held. An event that
 // cannot be asked stays in its queue.
 enum base_status cca__poll_pending(struct cca__stream *stream) BASE_MUST_USE;
-// The same unless another thread polls, records or asks just now: *polled. *is_locked: the stream's
-// lock is held since, for the request.
-enum base_status cca__poll_pending_if_idle(struct cca__stream *stream, bool *polled,
-                                           bool *is_locked) BASE_MUST_USE;
+// The same, but unless WAITS not while another thread polls, records or asks.
+enum cca__poll_outcome {
+    CCA__POLL_REFUSED, // by such a thread
+    CCA__POLLED,
+    CCA__POLLED_AND_LOCKED, // and the stream's lock is held as by cca__lock_take_at_once
+};
+struct cca__polled {
+    enum base_status status;
+    enum cca__poll_outcome outcome;
+};
+struct cca__polled cca__poll_for(struct cca__stream *stream, bool waits) BASE_MUST_USE;
 
 // Events of the device's own, for one use each. The events lock held.
 enum base_status cca__event_take_locked(struct cca__device *device,
