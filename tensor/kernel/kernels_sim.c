@@ -15,8 +15,6 @@
 #define USES_MAX 8
 #define RANK_MAX (TENSOR_KERNEL_RANK_MAX + 1)
 
-_Thread_local bool tensor_kernel_trapped;
-
 // An array of a kernel, and the shape through which it is gone.
 struct use {
     enum sim_access_mode mode;
@@ -170,6 +168,27 @@ static void cross_entropy_gradient_uses(struct tensor_kernel_cross_entropy_gradi
     use_rows(uses, WRITE, &kernel->shape, kernel->columns, &kernel->out);
 }
 
+static void argmax_uses(struct tensor_kernel_argmax *kernel, struct uses *uses) {
+    use_rows(uses, READ, &kernel->shape, kernel->columns, &kernel->a);
+    use_shape(uses, WRITE, &kernel->shape, &kernel->out);
+}
+
+static void nll_uses(struct tensor_kernel_nll *kernel, struct uses *uses) {
+    use_rows(uses, READ, &(struct tensor_kernel_shape){1, {kernel->count}}, kernel->columns,
+             &kernel->a);
+    use_flat(uses, READ, kernel->count, &kernel->targets);
+    use_flat(uses, WRITE, 1, &kernel->loss);
+    use_flat(uses, WRITE, 1, &kernel->total);
+}
+
+static void nll_gradient_uses(struct tensor_kernel_nll_gradient *kernel, struct uses *uses) {
+    use_flat(uses, READ, kernel->count, &kernel->targets);
+    use_flat(uses, READ, 1, &kernel->total);
+    use_flat(uses, READ, 1, &kernel->gradient);
+    use_rows(uses, WRITE, &(struct tensor_kernel_shape){1, {kernel->count}}, kernel->columns,
+             &kernel->out);
+}
+
 static void gather_uses(struct tensor_kernel_gather *kernel, struct uses *uses) {
     const struct tensor_kernel_shape table = {1, {kernel->table_rows}}, out = {1, {kernel->count}};
     use_flat(uses, READ, kernel->count, &kernel->index);
@@ -187,6 +206,19 @@ static void scatter_add_uses(struct tensor_kernel_scatter_add *kernel, struct us
 static void dropout_uses(struct tensor_kernel_dropout *kernel, struct uses *uses) {
     use_shape(uses, READ, &kernel->shape, &kernel->a);
     use_shape(uses, WRITE, &kernel->shape, &kernel->out);
+    memcpy(kernel->mask.strides, kernel->out.strides, sizeof kernel->mask.strides);
+    use_shape(uses, WRITE, &kernel->shape, &kernel->mask);
+}
+
+static void squares_uses(struct tensor_kernel_squares *kernel, struct uses *uses) {
+    use_flat(uses, READ, kernel->count, &kernel->a);
+    use_flat(uses, WRITE, kernel->parts, &kernel->out);
+}
+
+static void addc_uses(struct tensor_kernel_addc *kernel, struct uses *uses) {
+    use_shape(uses, READ, &kernel->shape, &kernel->a);
+    use_shape(uses, READ, &kernel->shape, &kernel->b);
+    use_shape(uses, WRITE, &kernel->shape, &kernel->out)->is_read_too = true;
 }
 
 static void adam_uses(struct tensor_kernel_adam *kernel, struct uses *uses) {
@@ -200,6 +232,48 @@ static void sgd_uses(struct tensor_kernel_sgd *kernel, struct uses *uses) {
     use_flat(uses, READ, kernel->count, &kernel->gradient);
     use_flat(uses, WRITE, kernel->count, &kernel->parameter)->is_read_too = true;
     use_flat(uses, WRITE, kernel->count, &kernel->velocity)->is_read_too = true;
+}
+
+static struct tensor_kernel_shape keys_of(const struct tensor_kernel_attention_form *form) {
+    struct tensor_kernel_shape shape = form->shape;
+    shape.sizes[shape.rank - 1] = form->keys;
+    return shape;
+}
+
+static void attention_uses(struct tensor_kernel_attention *kernel, struct uses *uses) {
+    const struct tensor_kernel_attention_form *form = &kernel->form;
+    const struct tensor_kernel_shape keys = keys_of(form);
+    use_rows(uses, READ, &form->shape, form->columns, &kernel->query);
+    use_rows(uses, READ, &keys, form->columns, &kernel->key);
+    use_rows(uses, READ, &keys, form->value_columns, &kernel->value);
+    use_rows(uses, WRITE, &form->shape, form->value_columns, &kernel->out);
+    use_flat(uses, WRITE, tensor_kernel_count(&form->shape), &kernel->total);
+}
+
+static void attention_query_uses(struct tensor_kernel_attention_query *kernel, struct uses *uses) {
+    const struct tensor_kernel_attention_form *form = &kernel->form;
+    const struct tensor_kernel_shape keys = keys_of(form);
+    use_rows(uses, READ, &form->shape, form->value_columns, &kernel->gradient);
+    use_rows(uses, READ, &form->shape, form->value_columns, &kernel->out);
+    use_rows(uses, READ, &form->shape, form->columns, &kernel->query);
+    use_rows(uses, READ, &keys, form->columns, &kernel->key);
+    use_rows(uses, READ, &keys, form->value_columns, &kernel->value);
+    use_flat(uses, READ, tensor_kernel_count(&form->shape), &kernel->total);
+    use_flat(uses, WRITE, tensor_kernel_count(&form->shape), &kernel->shares);
+    use_rows(uses, WRITE, &form->shape, form->columns, &kernel->of_query);
+}
+
+static void attention_key_uses(struct tensor_kernel_attention_key *kernel, struct uses *uses) {
+    const struct tensor_kernel_attention_form *form = &kernel->form;
+    const struct tensor_kernel_shape keys = keys_of(form);
+    use_rows(uses, READ, &form->shape, form->value_columns, &kernel->gradient);
+    use_rows(uses, READ, &form->shape, form->columns, &kernel->query);
+    use_rows(uses, READ, &keys, form->columns, &kernel->key);
+    use_rows(uses, READ, &keys, form->value_columns, &kernel->value);
+    use_flat(uses, READ, tensor_kernel_count(&form->shape), &kernel->total);
+    use_flat(uses, READ, tensor_kernel_count(&form->shape), &kernel->shares);
+    use_rows(uses, WRITE, &keys, form->columns, &kernel->of_key);
+    use_rows(uses, WRITE, &keys, form->value_columns, &kernel->of_value);
 }
 
 // --- Where a kernel can touch its arrays ---
@@ -423,9 +497,8 @@ static void pointwise_loop(const struct tensor_kernel_pointwise *kernel, int64_t
 }
 
 PLAIN(sum)
-PLAIN(product) PLAIN(softmax) PLAIN(softmax_gradient) PLAIN(norm) PLAIN(norm_gradient)
-    PLAIN(norm_weight) PLAIN(cross_entropy) PLAIN(cross_entropy_gradient) PLAIN(gather)
-        PLAIN(scatter_add) PLAIN(dropout) PLAIN(adam) PLAIN(sgd)
+PLAIN(product)
+TENSOR_KERNEL_MODEL_LIST(PLAIN)
 
 #define KERNEL(name)                                                                               \
     static void name##_body(const void *argument) {                                                \
@@ -445,4 +518,4 @@ PLAIN(product) PLAIN(softmax) PLAIN(softmax_gradient) PLAIN(norm) PLAIN(norm_gra
         name##_uses(&copy, &uses);                                                                 \
         return launch(#name, name##_body, kernel, sizeof *kernel, &uses, stream);                  \
     }
-            TENSOR_KERNEL_LIST(KERNEL)
+TENSOR_KERNEL_LIST(KERNEL)

@@ -14,6 +14,7 @@
 #ifndef TIDEMARK_TENSOR_KERNEL_LAUNCH_H
 #define TIDEMARK_TENSOR_KERNEL_LAUNCH_H
 
+#include "tensor/kernel/attention.h"
 #include "tensor/kernel/model.h"
 #include "tensor/kernel/pointwise.h"
 
@@ -23,12 +24,15 @@
 extern "C" {
 #endif
 
-// X(NAME): struct tensor_kernel_NAME, tensor_kernel_NAME_items and _at.
-#define TENSOR_KERNEL_LIST(X)                                                                      \
-    X(pointwise)                                                                                   \
-    X(sum) X(product) X(softmax) X(softmax_gradient) X(norm) X(norm_gradient) X(norm_weight)       \
-        X(cross_entropy) X(cross_entropy_gradient) X(gather) X(scatter_add) X(dropout) X(adam)     \
-            X(sgd)
+// X(NAME): struct tensor_kernel_NAME, tensor_kernel_NAME_items and _at. Rows and models; all.
+// clang-format off
+#define TENSOR_KERNEL_MODEL_LIST(X)                                                                \
+    X(softmax) X(softmax_gradient) X(norm) X(norm_gradient) X(norm_weight) X(argmax)               \
+    X(cross_entropy) X(cross_entropy_gradient) X(nll) X(nll_gradient)                              \
+    X(gather) X(scatter_add) X(dropout) X(adam) X(sgd) X(addc) X(squares)                                  \
+    X(attention) X(attention_query) X(attention_key)
+// clang-format on
+#define TENSOR_KERNEL_LIST(X) X(pointwise) X(sum) X(product) TENSOR_KERNEL_MODEL_LIST(X)
 
 #define TENSOR_LAUNCH(name)                                                                        \
     cudaError_t tensor_launch_##name(const struct tensor_kernel_##name *kernel,                    \

@@ -2,7 +2,7 @@
 #ifndef TIDEMARK_TENSOR_KERNEL_MODEL_H
 #define TIDEMARK_TENSOR_KERNEL_MODEL_H
 
-#include "tensor/kernel/rows.h"
+#include "tensor/kernel/loss.h"
 
 // --- Rows by an index: an embedding ---
 
@@ -110,41 +110,45 @@ TENSOR_KERNEL struct tensor_kernel_philox tensor_kernel_philox(uint64_t key, uin
 
 // out = a / (1 - probability), or 0 with that probability, by the element's place in the shape. The
 // same seed and offset on a gradient: its gradient. Calls of one seed take offsets that are the
-// number of elements apart, or more.
+// number of elements apart, or more. `mask` (bool, laid out as `out`; no data: not wanted) keeps
+// which stayed.
 struct tensor_kernel_dropout {
     struct tensor_kernel_shape shape;
     double probability;
     uint64_t seed, offset;
     struct tensor_kernel_array out, a; // floating
+    struct tensor_kernel_array mask;
 };
 
 TENSOR_KERNEL int64_t tensor_kernel_dropout_items(const struct tensor_kernel_dropout *kernel) {
     return tensor_kernel_count(&kernel->shape);
 }
 
-TENSOR_KERNEL bool tensor_kernel_dropout_keeps(const struct tensor_kernel_dropout *kernel,
-                                               int64_t i) {
-    const uint64_t at = (uint64_t)i + kernel->offset;
-    const struct tensor_kernel_philox random = tensor_kernel_philox(kernel->seed, at / 4, 0);
-    return (double)random.numbers[at % 4] >= kernel->probability * 4294967296.0;
+TENSOR_KERNEL bool tensor_kernel_keeps(uint64_t seed, uint64_t place, double probability) {
+    const struct tensor_kernel_philox random = tensor_kernel_philox(seed, place / 4, 0);
+    return (double)random.numbers[place % 4] >= probability * 4294967296.0;
 }
 
 TENSOR_KERNEL void tensor_kernel_dropout_at(const struct tensor_kernel_dropout *kernel, int64_t i) {
     const int64_t from = tensor_kernel_place(&kernel->shape, &kernel->a, i);
+    const int64_t to = tensor_kernel_place(&kernel->shape, &kernel->out, i);
     const double scale = kernel->probability < 1 ? 1 / (1 - kernel->probability) : 0;
-    tensor_kernel_write(kernel->out.data, kernel->out.type,
-                        tensor_kernel_place(&kernel->shape, &kernel->out, i),
-                        tensor_kernel_dropout_keeps(kernel, i)
-                            ? tensor_kernel_read(kernel->a.data, kernel->a.type, from) * scale
-                            : 0);
+    const bool keeps =
+        tensor_kernel_keeps(kernel->seed, (uint64_t)i + kernel->offset, kernel->probability);
+    tensor_kernel_write(kernel->out.data, kernel->out.type, to,
+                        keeps ? tensor_kernel_read(kernel->a.data, kernel->a.type, from) * scale
+                              : 0);
+    if (kernel->mask.data != 0)
+        tensor_kernel_write_integer(kernel->mask.data, kernel->mask.type, to, keeps);
 }
 
 // --- Optimisers: arrays of COUNT numbers without gaps, one item each ---
 
-// Adam; decoupled: AdamW. step counts from 1.
+// Adam; decoupled: AdamW. The corrections are those of the step, which counts from 1.
 struct tensor_kernel_adam {
-    int64_t count, step;
+    int64_t count;
     double rate, beta1, beta2, epsilon, decay;
+    double correction1, correction2; // 1 - beta to the power of the step
     bool is_decoupled;
     struct tensor_kernel_array parameter, gradient, mean, square;
 };
@@ -165,12 +169,58 @@ TENSOR_KERNEL void tensor_kernel_adam_at(const struct tensor_kernel_adam *kernel
     const double v =
         kernel->beta2 * tensor_kernel_read(kernel->square.data, kernel->square.type, i) +
         (1 - kernel->beta2) * g * g;
-    const double unbiased_m = m / (1 - pow(kernel->beta1, (double)kernel->step));
-    const double unbiased_v = v / (1 - pow(kernel->beta2, (double)kernel->step));
+    const double unbiased_m = m / kernel->correction1;
+    const double unbiased_v = v / kernel->correction2;
     tensor_kernel_write(kernel->mean.data, kernel->mean.type, i, m);
     tensor_kernel_write(kernel->square.data, kernel->square.type, i, v);
     tensor_kernel_write(kernel->parameter.data, kernel->parameter.type, i,
                         p - kernel->rate * unbiased_m / (sqrt(unbiased_v) + kernel->epsilon));
+}
+
+// The sum of squares of COUNT numbers, in PARTS sums of runs of them; an item is a part.
+struct tensor_kernel_squares {
+    int64_t count, parts;
+    struct tensor_kernel_array out, a; // without gaps
+};
+
+TENSOR_KERNEL int64_t tensor_kernel_squares_items(const struct tensor_kernel_squares *kernel) {
+    return kernel->parts;
+}
+
+TENSOR_KERNEL void tensor_kernel_squares_at(const struct tensor_kernel_squares *kernel,
+                                            int64_t part) {
+    const int64_t length = (kernel->count + kernel->parts - 1) / kernel->parts;
+    const int64_t first = part * length;
+    const int64_t end = first + length < kernel->count ? first + length : kernel->count;
+    double sum = 0;
+    for (int64_t i = first; i < end; ++i) {
+        const double x = tensor_kernel_read(kernel->a.data, kernel->a.type, i);
+        sum += x * x;
+    }
+    tensor_kernel_write(kernel->out.data, kernel->out.type, part, sum);
+}
+
+// out += factor * a * b, or a / b.
+struct tensor_kernel_addc {
+    struct tensor_kernel_shape shape;
+    bool divides;
+    double factor;
+    struct tensor_kernel_array out, a, b; // floating
+};
+
+TENSOR_KERNEL int64_t tensor_kernel_addc_items(const struct tensor_kernel_addc *kernel) {
+    return tensor_kernel_count(&kernel->shape);
+}
+
+TENSOR_KERNEL void tensor_kernel_addc_at(const struct tensor_kernel_addc *kernel, int64_t i) {
+    const int64_t to = tensor_kernel_place(&kernel->shape, &kernel->out, i);
+    const double a = tensor_kernel_read(kernel->a.data, kernel->a.type,
+                                        tensor_kernel_place(&kernel->shape, &kernel->a, i));
+    const double b = tensor_kernel_read(kernel->b.data, kernel->b.type,
+                                        tensor_kernel_place(&kernel->shape, &kernel->b, i));
+    const double out = tensor_kernel_read(kernel->out.data, kernel->out.type, to);
+    tensor_kernel_write(kernel->out.data, kernel->out.type, to,
+                        out + kernel->factor * (kernel->divides ? a / b : a * b));
 }
 
 // Stochastic gradient descent; velocity has data where there is momentum.

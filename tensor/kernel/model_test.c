@@ -159,25 +159,24 @@ static void adam_steps_as_the_paper_has_it(struct base_random *random) {
     struct test_array g = test_array_flat(random, TENSOR_KERNEL_FLOAT32, count, -9, 9);
     struct test_array m = test_array_flat(random, TENSOR_KERNEL_FLOAT32, count, 0, 0);
     struct test_array v = test_array_flat(random, TENSOR_KERNEL_FLOAT32, count, 0, 0);
+    double power1 = 1, power2 = 1;
     for (int64_t step = 1; step <= 4; ++step) {
+        power1 *= beta1;
+        power2 *= beta2;
         CUDA(tensor_launch_adam(&(struct tensor_kernel_adam){.count = count,
-                                                             .step = step,
                                                              .rate = rate,
                                                              .beta1 = beta1,
                                                              .beta2 = beta2,
                                                              .epsilon = epsilon,
                                                              .decay = decay,
+                                                             .correction1 = 1 - power1,
+                                                             .correction2 = 1 - power2,
                                                              .is_decoupled = is_decoupled,
                                                              .parameter = p.array,
                                                              .gradient = g.array,
                                                              .mean = m.array,
                                                              .square = v.array},
                                 NULL));
-        double power1 = 1, power2 = 1;
-        for (int64_t i = 0; i < step; ++i) {
-            power1 *= beta1;
-            power2 *= beta2;
-        }
         for (int64_t i = 0; i < count; ++i) {
             const double old = p.numbers[i];
             const double gradient = is_decoupled ? g.numbers[i] : g.numbers[i] + decay * old;

@@ -26,7 +26,15 @@
     X(SILU, a / (1 + M(exp)(-a)))                                                                  \
     X(SILU_GRADIENT, a *S(b) * (1 + b * (1 - S(b)))) /* of the gradient a and the input b */       \
     X(GELU, a / 2 * (1 + M(tanh)(C * (a + K * a * a * a))))                                        \
-    X(GELU_GRADIENT, a / 2 * (1 + T(b) + b * (1 - T(b) * T(b)) * C * (1 + 3 * K * b * b)))
+    X(GELU_GRADIENT, a / 2 * (1 + T(b) + b * (1 - T(b) * T(b)) * C * (1 + 3 * K * b * b)))         \
+    X(LOG, M(log)(a))                                                                              \
+    X(SIGMOID, S(a))                                                                               \
+    X(SIGMOID_GRADIENT, a *b *(1 - b)) /* of the gradient a and the result b, as the next */       \
+    X(TANH_GRADIENT, a *(1 - b * b))                                                               \
+    X(GELU_ERF, a / 2 * (1 + M(erf)(a * Q)))                                                       \
+    X(GELU_ERF_GRADIENT, a *((1 + M(erf)(b * Q)) / 2 + b * G * M(exp)(-b * b / 2)))                \
+    X(MASKED_SCALE, b != 0 ? a * alpha : 0) /* of a mask b, as the next */                         \
+    X(MASKED_FILL, b != 0 ? alpha : a)
 
 enum tensor_kernel_operation {
 #define TENSOR_KERNEL_ENUMERATOR(name, value) TENSOR_KERNEL_##name,
@@ -52,6 +60,8 @@ TENSOR_KERNEL int64_t tensor_kernel_pointwise_items(const struct tensor_kernel_p
 
 #define C ((number)0.7978845608028654) // the square root of 2 / pi
 #define K ((number)0.044715)
+#define Q ((number)0.7071067811865476) // the square root of 1 / 2
+#define G ((number)0.3989422804014327) // that of 1 / (2 pi)
 #define S(x) (1 / (1 + M(exp)(-(x))))
 #define T(x) M(tanh)(C * ((x) + K * (x) * (x) * (x)))
 #define TENSOR_KERNEL_CASE(name, value)                                                            \
@@ -79,6 +89,8 @@ TENSOR_KERNEL double tensor_kernel_compute_double(int operation, double a, doubl
 }
 #undef C
 #undef K
+#undef Q
+#undef G
 #undef S
 #undef T
 #undef TENSOR_KERNEL_CASE
@@ -110,6 +122,10 @@ TENSOR_KERNEL int64_t tensor_kernel_compute_integer(int operation, int64_t a, in
         return (int64_t)(ua + ub);
     case TENSOR_KERNEL_MAXIMUM:
         return a > b ? a : b;
+    case TENSOR_KERNEL_MASKED_SCALE:
+        return b != 0 ? (int64_t)((uint64_t)a * (uint64_t)alpha) : 0;
+    case TENSOR_KERNEL_MASKED_FILL:
+        return b != 0 ? alpha : a;
     default:
         return 0; // of floating results only
     }

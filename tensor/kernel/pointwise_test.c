@@ -20,6 +20,8 @@ static const int floating_types[] = {TENSOR_KERNEL_FLOAT32, TENSOR_KERNEL_FLOAT6
 static double gelu(double x) {
     return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * pow(x, 3))));
 }
+static double gelu_erf(double x) { return 0.5 * x * (1 + erf(x / sqrt(2))); }
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double silu(double x) { return x / (1 + exp(-x)); }
 static double slope(double (*function)(double), double x) {
     return (function(x + 1e-6) - function(x - 1e-6)) / 2e-6;
@@ -53,6 +55,10 @@ static double wanted(int operation, double a, double b, double alpha, bool *exac
         return b > 0 ? a : 0;
     case TENSOR_KERNEL_MAXIMUM:
         return fmax(a, b);
+    case TENSOR_KERNEL_MASKED_SCALE:
+        return b != 0 ? a * alpha : 0;
+    case TENSOR_KERNEL_MASKED_FILL:
+        return b != 0 ? alpha : a;
     }
     *exact = false;
     switch (operation) {
@@ -70,6 +76,18 @@ static double wanted(int operation, double a, double b, double alpha, bool *exac
         return gelu(a);
     case TENSOR_KERNEL_GELU_GRADIENT:
         return a * slope(gelu, b);
+    case TENSOR_KERNEL_LOG:
+        return log(a);
+    case TENSOR_KERNEL_SIGMOID:
+        return sigmoid(a);
+    case TENSOR_KERNEL_SIGMOID_GRADIENT: // b is the result
+        return a * (b - b * b);
+    case TENSOR_KERNEL_TANH_GRADIENT:
+        return a - a * b * b;
+    case TENSOR_KERNEL_GELU_ERF:
+        return gelu_erf(a);
+    case TENSOR_KERNEL_GELU_ERF_GRADIENT:
+        return a * slope(gelu_erf, b);
     }
     BASE_CHECK(false);
     return 0;
@@ -77,7 +95,7 @@ static double wanted(int operation, double a, double b, double alpha, bool *exac
 
 static bool is_floating_only(int operation) {
     return operation == TENSOR_KERNEL_DIV || operation == TENSOR_KERNEL_SQRT ||
-           operation > TENSOR_KERNEL_MAXIMUM;
+           (operation > TENSOR_KERNEL_MAXIMUM && operation < TENSOR_KERNEL_MASKED_SCALE);
 }
 
 static int type_draw(struct base_random *random, bool is_floating) {
@@ -104,8 +122,10 @@ static void pointwise_is_that_of_a_loop(struct base_random *random) {
     const int a_type = fast ? (int)TENSOR_KERNEL_FLOAT32 : type_draw(random, is_floating);
     const int b_type = fast ? (int)TENSOR_KERNEL_FLOAT32 : type_draw(random, is_floating);
     int out_type = fast ? (int)TENSOR_KERNEL_FLOAT32 : type_draw(random, is_floating);
-    const int low =
-        kernel.operation == TENSOR_KERNEL_SQRT || kernel.operation == TENSOR_KERNEL_RSQRT ? 1 : -4;
+    const bool is_positive = kernel.operation == TENSOR_KERNEL_SQRT ||
+                             kernel.operation == TENSOR_KERNEL_RSQRT ||
+                             kernel.operation == TENSOR_KERNEL_LOG;
+    const int low = is_positive ? 1 : -4;
     struct test_array a, b, out;
     if (fast) {
         const int64_t count = kernel.shape.sizes[0];

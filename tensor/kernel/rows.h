@@ -1,5 +1,5 @@
-// Row by row: softmax, norms, cross-entropy. An item is a row; its columns lie `step` elements
-// apart. See number.h.
+// Row by row: softmax, norms, the greatest column. An item is a row; its columns lie `step`
+// elements apart. See number.h.
 #ifndef TIDEMARK_TENSOR_KERNEL_ROWS_H
 #define TIDEMARK_TENSOR_KERNEL_ROWS_H
 
@@ -11,7 +11,7 @@
 #elif defined(__CUDACC__)
 #define TENSOR_KERNEL_TRAP() (void)0
 #else
-extern _Thread_local bool tensor_kernel_trapped; // kernels_sim.c
+extern _Thread_local bool tensor_kernel_trapped; // trap.c
 #define TENSOR_KERNEL_TRAP() (void)(tensor_kernel_trapped = true)
 #endif
 
@@ -235,78 +235,40 @@ TENSOR_KERNEL void tensor_kernel_norm_weight_at(const struct tensor_kernel_norm_
         tensor_kernel_write(kernel->bias.data, kernel->bias.type, column, bias);
 }
 
-// --- Cross-entropy ---
+// --- The greatest ---
 
-// For each row of logits `a`: loss = log of the sum of exponentials (kept in `total`) minus the
-// logit of the target; 0 where the target is `ignored`. A target that is no column: the device
-// faults. targets, loss, total: one a row, without gaps.
-struct tensor_kernel_cross_entropy {
+// out = the first column that has the row's greatest number; what is no number is greater still.
+struct tensor_kernel_argmax {
     struct tensor_kernel_shape shape;
-    int64_t columns, ignored;
+    int64_t columns;
     struct tensor_kernel_rows a;
-    struct tensor_kernel_array targets, loss, total;
+    struct tensor_kernel_array out; // int64
 };
 
-TENSOR_KERNEL int64_t
-tensor_kernel_cross_entropy_items(const struct tensor_kernel_cross_entropy *kernel) {
+TENSOR_KERNEL int64_t tensor_kernel_argmax_items(const struct tensor_kernel_argmax *kernel) {
     return kernel->columns > 0 ? tensor_kernel_count(&kernel->shape) : 0;
 }
 
-TENSOR_KERNEL void tensor_kernel_cross_entropy_at(const struct tensor_kernel_cross_entropy *kernel,
-                                                  int64_t i) {
+TENSOR_KERNEL void tensor_kernel_argmax_at(const struct tensor_kernel_argmax *kernel, int64_t i) {
     const int64_t from = tensor_kernel_row(&kernel->shape, &kernel->a, i);
-    const int64_t target =
-        tensor_kernel_read_integer(kernel->targets.data, kernel->targets.type, i);
-    const bool is_ignored = target == kernel->ignored;
-    double most = -INFINITY, sum = 0;
-    if (!is_ignored && (target < 0 || target >= kernel->columns)) {
-        TENSOR_KERNEL_TRAP();
-        return;
+    const int type = kernel->a.array.type;
+    const bool is_floating = tensor_kernel_is_floating(type);
+    const int compute = is_floating ? (int)TENSOR_KERNEL_FLOAT64 : (int)TENSOR_KERNEL_INT64;
+    struct tensor_kernel_number most = tensor_kernel_load(&kernel->a.array, from, compute);
+    int64_t column = 0;
+    for (int64_t j = 1; j < kernel->columns; ++j) {
+        const struct tensor_kernel_number x =
+            tensor_kernel_load(&kernel->a.array, from + j * kernel->a.step, compute);
+        const bool is_more = is_floating
+                                 ? !(x.floating <= most.floating) && most.floating == most.floating
+                                 : x.integer > most.integer;
+        if (!is_more)
+            continue;
+        most = x;
+        column = j;
     }
-    for (int64_t j = 0; j < kernel->columns; ++j) {
-        const double x = tensor_kernel_row_read(&kernel->a, from, j);
-        most = x > most || x != x ? x : most;
-    }
-    for (int64_t j = 0; j < kernel->columns; ++j)
-        sum += tensor_kernel_exp(tensor_kernel_row_read(&kernel->a, from, j) - most,
-                                 kernel->a.array.type);
-    const double total = most + log(sum);
-    tensor_kernel_write(kernel->total.data, kernel->total.type, i, total);
-    tensor_kernel_write(kernel->loss.data, kernel->loss.type, i,
-                        is_ignored ? 0 : total - tensor_kernel_row_read(&kernel->a, from, target));
-}
-
-// out = the gradient of the logits, from that of each row's loss (stride 0: one for all).
-struct tensor_kernel_cross_entropy_gradient {
-    struct tensor_kernel_shape shape;
-    int64_t columns, ignored, gradient_stride;
-    double scale; // of all gradients
-    struct tensor_kernel_rows out, a;
-    struct tensor_kernel_array targets, total, gradient;
-};
-
-TENSOR_KERNEL int64_t tensor_kernel_cross_entropy_gradient_items(
-    const struct tensor_kernel_cross_entropy_gradient *kernel) {
-    return kernel->columns > 0 ? tensor_kernel_count(&kernel->shape) : 0;
-}
-
-TENSOR_KERNEL void
-tensor_kernel_cross_entropy_gradient_at(const struct tensor_kernel_cross_entropy_gradient *kernel,
-                                        int64_t i) {
-    const int64_t from = tensor_kernel_row(&kernel->shape, &kernel->a, i);
-    const int64_t to = tensor_kernel_row(&kernel->shape, &kernel->out, i);
-    const int64_t target =
-        tensor_kernel_read_integer(kernel->targets.data, kernel->targets.type, i);
-    const double total = tensor_kernel_read(kernel->total.data, kernel->total.type, i);
-    const double g =
-        kernel->scale * tensor_kernel_read(kernel->gradient.data, kernel->gradient.type,
-                                           i * kernel->gradient_stride);
-    for (int64_t j = 0; j < kernel->columns; ++j) {
-        const double x = tensor_kernel_row_read(&kernel->a, from, j);
-        const double p = tensor_kernel_exp(x - total, kernel->a.array.type);
-        tensor_kernel_row_write(&kernel->out, to, j,
-                                target == kernel->ignored ? 0 : (p - (j == target)) * g);
-    }
+    tensor_kernel_write_integer(kernel->out.data, kernel->out.type,
+                                tensor_kernel_place(&kernel->shape, &kernel->out, i), column);
 }
 
 #endif
