@@ -4,8 +4,10 @@
 #ifndef TIDEMARK_TENSOR_BACKEND_H
 #define TIDEMARK_TENSOR_BACKEND_H
 
+#include "tensor/kernel/launch.h"
 #include "tensor/tensor.h"
 
+// In the order of tensor/kernel/pointwise.h.
 enum tensor_pointwise {
     TENSOR_COPY, // out = a
     TENSOR_FILL, // out = scalar
@@ -19,6 +21,23 @@ enum tensor_pointwise {
     TENSOR_SQRT,
     TENSOR_RELU_GRADIENT, // out = b > 0 ? a : 0
     TENSOR_ACCUMULATE,    // out += a, in logical order: out may overlap itself
+    TENSOR_MAXIMUM,
+    TENSOR_EXP,
+    TENSOR_TANH,
+    TENSOR_RSQRT,
+    TENSOR_SILU,
+    TENSOR_SILU_GRADIENT, // of the gradient a and the input b, as those of gelu
+    TENSOR_GELU,          // by tanh
+    TENSOR_GELU_GRADIENT,
+    TENSOR_LOG,
+    TENSOR_SIGMOID,
+    TENSOR_SIGMOID_GRADIENT, // of the gradient a and the result b, as the next
+    TENSOR_TANH_GRADIENT,
+    TENSOR_GELU_ERF,
+    TENSOR_GELU_ERF_GRADIENT,
+    TENSOR_MASKED_SCALE, // out = b ? a * alpha : 0
+    TENSOR_MASKED_FILL,  // out = b ? alpha : a
+    TENSOR_OPERATION_COUNT,
 };
 
 // An array of the loop's shape. Strides in elements; 0 where it does not move.
@@ -48,7 +67,20 @@ struct tensor_product {
     void *out;
     const void *a, *b;
     int64_t out_strides[3], a_strides[3], b_strides[3];
+    const void *bias; // N numbers without gaps, added to each row; NULL: none. Only if `adds_bias`
+    void *workspace;  // for this call, on the device; NULL: the device's own
+    size_t workspace_bytes;
 };
+
+// Work on rows and on models: tensor/kernel has their arguments (rows.h, loss.h, model.h,
+// attention.h).
+struct tensor_model_backend {
+#define TENSOR_MODEL_ENTRY(name)                                                                   \
+    enum base_status (*name)(const struct tensor_kernel_##name *kernel, cudaStream_t stream);
+    TENSOR_KERNEL_MODEL_LIST(TENSOR_MODEL_ENTRY)
+#undef TENSOR_MODEL_ENTRY
+};
+extern const struct tensor_model_backend tensor__cpu_model;
 
 struct tensor_backend {
     enum base_status (*pointwise)(const struct tensor_loop *loop, cudaStream_t stream);
@@ -57,9 +89,14 @@ struct tensor_backend {
     enum base_status (*sum)(const struct tensor_loop *loop, const bool *is_reduced,
                             cudaStream_t stream);
     enum base_status (*product)(const struct tensor_product *product, cudaStream_t stream);
+    // Whether `product` can add a bias on the way; NULL: never.
+    bool (*adds_bias)(const struct tensor_product *product);
+    const struct tensor_model_backend *model;
 };
 
 extern const struct tensor_backend tensor__cpu;
+// Of the CPU, too: the operations that cpu.c has no loop for, by tensor/kernel's own (cpu_model.c).
+enum base_status tensor__cpu_pointwise(const struct tensor_loop *loop) BASE_MUST_USE;
 // Of the storage's device.
 enum base_status tensor__backend(const struct tensor_place *place,
                                  const struct tensor_backend **backend) BASE_MUST_USE;

@@ -175,6 +175,8 @@ static double compute_floating(const struct tensor_loop *loop, double a, double 
         return b <= 0 ? 0 : a;
     case TENSOR_ACCUMULATE:
         return out + a;
+    default: // tensor__cpu_pointwise
+        break;
     }
     return 0;
 }
@@ -204,8 +206,7 @@ static int64_t compute_integer(const struct tensor_loop *loop, int64_t a, int64_
         return b <= 0 ? 0 : a;
     case TENSOR_ACCUMULATE:
         return (int64_t)(ua + (uint64_t)out);
-    case TENSOR_DIV:
-    case TENSOR_SQRT:
+    default:
         break;
     }
     BASE_CHECK(false); // of floating results only
@@ -249,6 +250,8 @@ static void item_sizes_of(const struct tensor_loop *loop, size_t item_sizes[3]) 
 
 static enum base_status cpu_pointwise(const struct tensor_loop *loop, cudaStream_t stream) {
     (void)stream;
+    if (loop->operation > TENSOR_ACCUMULATE)
+        return tensor__cpu_pointwise(loop);
     if (is_empty(loop))
         return BASE_OK;
     size_t item_sizes[3];
@@ -349,4 +352,7 @@ static enum base_status cpu_product(const struct tensor_product *product, cudaSt
 }
 
 const struct tensor_backend tensor__cpu = {
-    .pointwise = cpu_pointwise, .sum = cpu_sum, .product = cpu_product};
+    .pointwise = cpu_pointwise,
+    .sum = cpu_sum,
+    .product = cpu_product,
+    .model = &tensor__cpu_model};

@@ -2,6 +2,7 @@
 #ifndef TIDEMARK_TENSOR_FORMULAS_H
 #define TIDEMARK_TENSOR_FORMULAS_H
 
+#include "tensor/kernel/attention.h"
 #include "tensor/tape.h"
 #include "tensor/view_call.h"
 
@@ -65,9 +66,48 @@ extern const struct tape_formula tape_sum, tape_sum_dims, tape_mm, tape_bmm, tap
 struct tape_product_payload {
     bool is_by_columns[2];
 };
+struct tape_product_payload tape__product_payload(const struct tensor_impl *a,
+                                                  const struct tensor_impl *b);
 struct tape_join_payload {
     int dim;
     int64_t lengths[]; // of each input along DIM
+};
+
+// nn.h. Slots and payloads as nn_*.c fill them.
+extern const struct tape_formula tape_addmm, tape_gelu, tape_gelu_tanh, tape_silu, tape_sigmoid,
+    tape_tanh, tape_exp, tape_log, tape_softmax, tape_log_softmax, tape_layer_norm, tape_rms_norm,
+    tape_embedding, tape_dropout, tape_masked_fill, tape_nll_loss, tape_attention, tape_mean,
+    tape_mean_dims;
+
+// Softmax: saved 0 the result.
+struct tape_softmax_payload {
+    int dim;
+    double scale;
+};
+// Norms: saved 0 the input, 1 weight, 2 rstd, 3 mean. The last `dims` dimensions are a row.
+struct tape_norm_payload {
+    int dims;
+    bool has_weight;
+    enum tensor_type parameter_type; // of weight and bias
+};
+// Embedding: saved 0 the indices.
+struct tape_embedding_payload {
+    int64_t rows;
+};
+// Dropout: saved 0 the mask.
+struct tape_dropout_payload {
+    double scale;
+};
+// Negative log-likelihood: saved 0 the targets, 1 the total.
+struct tape_nll_payload {
+    int64_t sizes[2];
+    int rank;
+    int64_t ignored;
+    bool is_mean;
+};
+// Attention: saved 0 to 2 query, key, value; 3 the result; 4 the logarithms of sums.
+struct tape_attention_payload {
+    struct tensor_kernel_attention_form form;
 };
 
 #endif

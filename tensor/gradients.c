@@ -219,24 +219,55 @@ static enum base_status factor_gradient(struct tensor left, struct tensor right,
     return status;
 }
 
+// A matrix whose columns lie one behind the other without gaps.
+static bool is_by_columns(const struct tensor_geometry *geometry) {
+    return geometry->rank == 2 && geometry->strides[0] == 1 &&
+           geometry->strides[1] == geometry->sizes[0];
+}
+
+struct tape_product_payload tape__product_payload(const struct tensor_impl *a,
+                                                  const struct tensor_impl *b) {
+    return (struct tape_product_payload){
+        {is_by_columns(&a->geometry), is_by_columns(&b->geometry)}};
+}
+
+// The gradients of the factors, which are operands FIRST and FIRST + 1.
+static enum base_status factors_back(struct tape_node *node, struct tensor gradient, int first,
+                                     bool left_first, struct tensor *results) {
+    const struct tape_product_payload *payload = node->payload;
+    struct tensor a = {0}, b = {0};
+    enum base_status status = BASE_OK;
+    if (tape_wants(node, first))
+        status = tape_unpack(node, 1, &b);
+    if (status == BASE_OK && tape_wants(node, first + 1))
+        status = tape_unpack(node, 0, &a);
+    for (int turn = 0; turn < 2 && status == BASE_OK; turn++) {
+        const int factor = left_first ? turn : 1 - turn;
+        if (tape_wants(node, first + factor))
+            status =
+                factor_gradient(factor == 0 ? gradient : a, factor == 0 ? b : gradient, factor == 1,
+                                payload->is_by_columns[factor], &results[first + factor]);
+    }
+    tensor_release(&a);
+    tensor_release(&b);
+    return status;
+}
+
 // The second factor's gradient comes first, as in PyTorch (by the names of the factors there).
 static enum base_status product_back(struct tape_node *node, struct tensor *gradients,
                                      struct tensor *results) {
-    const struct tape_product_payload *payload = node->payload;
+    return gradients[0].impl == NULL ? BASE_OK
+                                     : factors_back(node, gradients[0], 0, false, results);
+}
+
+// Operand 0 is added to each row.
+static enum base_status addmm_back(struct tape_node *node, struct tensor *gradients,
+                                   struct tensor *results) {
     if (gradients[0].impl == NULL)
         return BASE_OK;
-    struct tensor a = {0}, b = {0};
-    enum base_status status = BASE_OK;
-    if (tape_wants(node, 0))
-        status = tape_unpack(node, 1, &b);
-    if (status == BASE_OK && tape_wants(node, 1))
-        status = tape_unpack(node, 0, &a);
-    if (status == BASE_OK && tape_wants(node, 1))
-        status = factor_gradient(a, gradients[0], true, payload->is_by_columns[1], &results[1]);
+    enum base_status status = factors_back(node, gradients[0], 1, true, results);
     if (status == BASE_OK && tape_wants(node, 0))
-        status = factor_gradient(gradients[0], b, false, payload->is_by_columns[0], &results[0]);
-    tensor_release(&a);
-    tensor_release(&b);
+        status = tensor_sum_dims(gradients[0], (int64_t[]){0}, 1, false, &results[0]);
     return status;
 }
 
@@ -337,6 +368,7 @@ FORMULA(tape_sum, "SumBackward0", sum_back);
 FORMULA(tape_sum_dims, "SumBackward1", sum_back);
 FORMULA(tape_mm, "MmBackward0", product_back);
 FORMULA(tape_bmm, "BmmBackward0", product_back);
+FORMULA(tape_addmm, "AddmmBackward0", addmm_back);
 FORMULA(tape_cat, "CatBackward0", cat_back);
 FORMULA(tape_stack, "StackBackward0", stack_back);
 FORMULA(tape_index, "IndexBackward0", index_back);

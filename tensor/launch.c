@@ -2,15 +2,11 @@
 // behind the other in all operands become one, so that most kernels have one dimension.
 #include "tensor/launch.h"
 
-#include "base/thread.h"
-#include "tensor/kernel/launch.h"
+#include "tensor/blas.h"
 
-#include <cublas_v2.h>
+#include <cublasLt.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define HANDLES_MAX 64 // of a device that are kept
 
 _Static_assert(TENSOR_RANK_MAX == TENSOR_KERNEL_RANK_MAX, "one limit");
 _Static_assert((int)TENSOR_UINT8 == TENSOR_KERNEL_UINT8 &&
@@ -22,23 +18,9 @@ _Static_assert((int)TENSOR_UINT8 == TENSOR_KERNEL_UINT8 &&
                "types have one order");
 _Static_assert((int)TENSOR_COPY == TENSOR_KERNEL_COPY && (int)TENSOR_EQ == TENSOR_KERNEL_EQ &&
                    (int)TENSOR_SQRT == TENSOR_KERNEL_SQRT &&
-                   (int)TENSOR_ACCUMULATE == TENSOR_KERNEL_ACCUMULATE,
+                   (int)TENSOR_ACCUMULATE == TENSOR_KERNEL_ACCUMULATE &&
+                   (int)TENSOR_OPERATION_COUNT == TENSOR_KERNEL_OPERATION_COUNT,
                "operations have one order");
-
-static enum base_status status_of(const char *call, cudaError_t error) {
-    if (error == cudaSuccess)
-        return BASE_OK;
-    return base_status_set(error == cudaErrorMemoryAllocation ? BASE_OUT_OF_MEMORY : BASE_CUDA,
-                           "%s: %s (%s)", call, cudaGetErrorName(error), cudaGetErrorString(error));
-}
-
-static enum base_status blas_status_of(const char *call, cublasStatus_t status) {
-    if (status == CUBLAS_STATUS_SUCCESS)
-        return BASE_OK;
-    return base_status_set(status == CUBLAS_STATUS_ALLOC_FAILED ? BASE_OUT_OF_MEMORY : BASE_CUDA,
-                           "%s: %s (%s)", call, cublasGetStatusName(status),
-                           cublasGetStatusString(status));
-}
 
 // --- Loops ---
 
@@ -131,7 +113,7 @@ static enum base_status cuda_pointwise(const struct tensor_loop *loop, cudaStrea
         kernel.a.strides[dim] = dimensions[dim].strides[1];
         kernel.b.strides[dim] = dimensions[dim].strides[2];
     }
-    return status_of("launch of element work", tensor_launch_pointwise(&kernel, stream));
+    return tensor__cuda_status("launch of element work", tensor_launch_pointwise(&kernel, stream));
 }
 
 static enum base_status cuda_sum(const struct tensor_loop *loop, const bool *is_reduced,
@@ -154,51 +136,7 @@ static enum base_status cuda_sum(const struct tensor_loop *loop, const bool *is_
         kernel.reduced.sizes[dim] = dimensions[dim].size;
         kernel.b.strides[dim] = dimensions[dim].strides[1];
     }
-    return status_of("launch of a sum", tensor_launch_sum(&kernel, stream));
-}
-
-// --- cuBLAS handles ---
-
-static struct base_mutex handles_mutex = BASE_MUTEX_INITIALIZER;
-// Guarded by it: those that nobody uses.
-static struct {
-    int count;
-    cublasHandle_t handles[HANDLES_MAX];
-} free_handles[TENSOR_DEVICE_MAX];
-
-// A handle is made outside the order of a capture that may be under way.
-static cublasStatus_t handle_create(cublasHandle_t *handle) {
-    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    if (cudaThreadExchangeStreamCaptureMode(&mode) != cudaSuccess)
-        return CUBLAS_STATUS_NOT_INITIALIZED;
-    const cublasStatus_t status = cublasCreate(handle);
-    (void)cudaThreadExchangeStreamCaptureMode(&mode);
-    return status;
-}
-
-static cublasStatus_t handle_take(int device, cublasHandle_t *handle) {
-    *handle = NULL;
-    base_mutex_lock(&handles_mutex);
-    if (free_handles[device].count > 0)
-        *handle = free_handles[device].handles[--free_handles[device].count];
-    base_mutex_unlock(&handles_mutex);
-    return *handle != NULL ? CUBLAS_STATUS_SUCCESS : handle_create(handle);
-}
-
-static void handle_give(int device, cublasHandle_t handle) {
-    base_mutex_lock(&handles_mutex);
-    const bool has_room = free_handles[device].count < HANDLES_MAX;
-    if (has_room)
-        free_handles[device].handles[free_handles[device].count++] = handle;
-    base_mutex_unlock(&handles_mutex);
-    if (!has_room)
-        (void)cublasDestroy(handle);
-}
-
-void tensor_launch_end(void) {
-    for (int device = 0; device < TENSOR_DEVICE_MAX; ++device)
-        while (free_handles[device].count > 0)
-            (void)cublasDestroy(free_handles[device].handles[--free_handles[device].count]);
+    return tensor__cuda_status("launch of a sum", tensor_launch_sum(&kernel, stream));
 }
 
 // --- Products ---
@@ -252,10 +190,15 @@ struct request {
     void *out;
     struct stored a_stored, b_stored, out_stored;
     long long a_stride, b_stride, out_stride;
+    const void *bias;
+    void *workspace;
+    size_t workspace_bytes;
+    cudaStream_t stream;
 };
 
 // false: cuBLAS has no form for these strides, or not for this type.
-static bool request_make(const struct tensor_product *product, struct request *request) {
+static bool request_make(const struct tensor_product *product, cudaStream_t stream,
+                         struct request *request) {
     const int64_t *a = product->a_strides, *b = product->b_strides, *out = product->out_strides;
     const int64_t m = product->m, n = product->n, k = product->k;
     if (!blas_type(product->type, &request->type) || m > INT_MAX || n > INT_MAX || k > INT_MAX ||
@@ -272,18 +215,25 @@ static bool request_make(const struct tensor_product *product, struct request *r
     request->a_stride = across ? b[0] : a[0];
     request->b_stride = across ? a[0] : b[0];
     request->out_stride = out[0];
+    request->bias = product->bias;
+    request->workspace = product->workspace;
+    request->workspace_bytes = product->workspace_bytes;
+    request->stream = stream;
     return across ? stored_as(n, k, b[2], b[1], &request->a_stored) &&
                         stored_as(k, m, a[2], a[1], &request->b_stored)
                   : stored_as(m, k, a[1], a[2], &request->a_stored) &&
                         stored_as(k, n, b[1], b[2], &request->b_stored);
 }
 
-static cublasStatus_t request_run(cublasHandle_t handle, const struct request *request,
-                                  cudaStream_t stream) {
+// Setting the stream takes a workspace of the caller's away again.
+static cublasStatus_t request_run(cublasHandle_t handle, const void *argument) {
+    const struct request *request = argument;
     const bool is_double = request->type == CUDA_R_64F;
     const float one = 1, zero = 0;
     const double one_double = 1, zero_double = 0;
-    const cublasStatus_t status = cublasSetStream(handle, stream);
+    cublasStatus_t status = cublasSetStream(handle, request->stream);
+    if (status == CUBLAS_STATUS_SUCCESS && request->workspace != NULL)
+        status = cublasSetWorkspace(handle, request->workspace, request->workspace_bytes);
     if (status != CUBLAS_STATUS_SUCCESS)
         return status;
     return cublasGemmStridedBatchedEx(
@@ -296,24 +246,71 @@ static cublasStatus_t request_run(cublasHandle_t handle, const struct request *r
         is_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
 }
 
-static enum base_status blas_product(const struct request *request, cudaStream_t stream) {
-    int device;
-    cublasHandle_t handle;
-    enum base_status result = status_of("cudaGetDevice", cudaGetDevice(&device));
-    if (result != BASE_OK)
-        return result;
-    result = blas_status_of("cublasCreate", handle_take(device, &handle));
-    if (result != BASE_OK)
-        return result;
-    cublasStatus_t status = request_run(handle, request, stream);
-    if (status == CUBLAS_STATUS_NOT_INITIALIZED) { // the device was reset since
-        result = blas_status_of("cublasCreate", handle_create(&handle));
-        if (result != BASE_OK)
-            return result;
-        status = request_run(handle, request, stream);
-    }
-    handle_give(device, handle);
-    return blas_status_of("cublasGemmStridedBatchedEx", status);
+// The same with a bias, by cuBLASLt: a number for each row of what is by columns.
+static cublasStatus_t biased_describe(const struct request *request,
+                                      cublasLtMatmulDesc_t operation) {
+    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    const cublasOperation_t a = request->a_stored.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t b = request->b_stored.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const struct {
+        cublasLtMatmulDescAttributes_t attribute;
+        const void *value;
+        size_t size;
+    } attributes[] = {
+        {CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a},
+        {CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b},
+        {CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue},
+        {CUBLASLT_MATMUL_DESC_BIAS_POINTER, &request->bias, sizeof request->bias},
+    };
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; ++i)
+        if (status == CUBLAS_STATUS_SUCCESS)
+            status = cublasLtMatmulDescSetAttribute(operation, attributes[i].attribute,
+                                                    attributes[i].value, attributes[i].size);
+    return status;
+}
+
+static cublasStatus_t layout_make(const struct request *request, const struct stored *stored,
+                                  int rows, int columns, cublasLtMatrixLayout_t *layout) {
+    return cublasLtMatrixLayoutCreate(layout, request->type,
+                                      (uint64_t)(stored->transposed ? columns : rows),
+                                      (uint64_t)(stored->transposed ? rows : columns), stored->ld);
+}
+
+static cublasStatus_t biased_run(cublasHandle_t handle, const void *argument) {
+    const struct request *request = argument;
+    const bool is_double = request->type == CUDA_R_64F;
+    const float one = 1, zero = 0;
+    const double one_double = 1, zero_double = 0;
+    cublasLtMatmulDesc_t operation = NULL;
+    cublasLtMatrixLayout_t a = NULL, b = NULL, out = NULL;
+    const struct stored by_columns = {false, request->out_stored.ld};
+    cublasStatus_t status =
+        cublasLtMatmulDescCreate(&operation, is_double ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                                 is_double ? CUDA_R_64F : CUDA_R_32F);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = biased_describe(request, operation);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = layout_make(request, &request->a_stored, request->m, request->k, &a);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = layout_make(request, &request->b_stored, request->k, request->n, &b);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = layout_make(request, &by_columns, request->m, request->n, &out);
+    if (status == CUBLAS_STATUS_SUCCESS) // any cublasHandle_t is a handle of cuBLASLt
+        status = cublasLtMatmul((cublasLtHandle_t)(void *)handle, operation,
+                                is_double ? (const void *)&one_double : &one, request->a, a,
+                                request->b, b, is_double ? (const void *)&zero_double : &zero,
+                                request->out, out, request->out, out, NULL, request->workspace,
+                                request->workspace_bytes, request->stream);
+    if (out != NULL)
+        (void)cublasLtMatrixLayoutDestroy(out);
+    if (b != NULL)
+        (void)cublasLtMatrixLayoutDestroy(b);
+    if (a != NULL)
+        (void)cublasLtMatrixLayoutDestroy(a);
+    if (operation != NULL)
+        (void)cublasLtMatmulDescDestroy(operation);
+    return status;
 }
 
 static struct tensor_kernel_array matrix_of(const void *data, enum tensor_type type,
@@ -327,8 +324,10 @@ static enum base_status cuda_product(const struct tensor_product *product, cudaS
     struct request request;
     if (product->batch == 0 || product->m == 0 || product->n == 0)
         return BASE_OK;
-    if (request_make(product, &request))
-        return blas_product(&request, stream);
+    if (request_make(product, stream, &request))
+        return product->bias != NULL
+                   ? tensor__blas_run("cublasLtMatmul", biased_run, &request)
+                   : tensor__blas_run("cublasGemmStridedBatchedEx", request_run, &request);
     const struct tensor_kernel_product kernel = {
         .batch = product->batch,
         .m = product->m,
@@ -338,8 +337,30 @@ static enum base_status cuda_product(const struct tensor_product *product, cudaS
         .a = matrix_of(product->a, product->type, product->a_strides),
         .b = matrix_of(product->b, product->type, product->b_strides),
     };
-    return status_of("launch of a product", tensor_launch_product(&kernel, stream));
+    return tensor__cuda_status("launch of a product", tensor_launch_product(&kernel, stream));
 }
 
-const struct tensor_backend tensor__cuda = {
-    .pointwise = cuda_pointwise, .sum = cuda_sum, .product = cuda_product};
+// A bias of columns is one of rows of the transposed product, which is what is by columns.
+static bool cuda_adds_bias(const struct tensor_product *product) {
+    struct request request;
+    return product->batch == 1 && product->m > 1 && product->n > 1 && product->k > 1 &&
+           request_make(product, NULL, &request) && request.out_stored.transposed;
+}
+
+// --- Kernels with arguments of their own ---
+
+#define CUDA_MODEL(name)                                                                           \
+    static enum base_status cuda_##name(const struct tensor_kernel_##name *kernel,                 \
+                                        cudaStream_t stream) {                                     \
+        return tensor__cuda_status("launch of " #name, tensor_launch_##name(kernel, stream));      \
+    }
+TENSOR_KERNEL_MODEL_LIST(CUDA_MODEL)
+
+#define ENTRY(name) .name = cuda_##name,
+static const struct tensor_model_backend cuda_model = {TENSOR_KERNEL_MODEL_LIST(ENTRY)};
+
+const struct tensor_backend tensor__cuda = {.pointwise = cuda_pointwise,
+                                            .sum = cuda_sum,
+                                            .product = cuda_product,
+                                            .adds_bias = cuda_adds_bias,
+                                            .model = &cuda_model};

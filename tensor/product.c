@@ -3,6 +3,7 @@
 #include "tensor/error.h"
 #include "tensor/formulas.h"
 #include "tensor/iterate.h"
+#include "tensor/operator.h"
 
 #include <string.h>
 
@@ -59,10 +60,50 @@ static void strides_take(const struct tensor_operand *operand, int rank, int64_t
     strides[2] = operand->strides[rank - 1];
 }
 
-static enum base_status product_write(struct tensor_impl *out, const struct tensor_impl *a,
-                                      const struct tensor_impl *b) {
+// OUT + BIAS, a number for each column, where the product could not add it on the way.
+static enum base_status bias_add(const struct tensor_backend *backend, struct tensor_impl *out,
+                                 const struct tensor_impl *bias) {
+    const struct tensor_geometry *shape = &out->geometry;
+    struct tensor_loop loop = {.operation = TENSOR_ADD,
+                               .rank = shape->rank,
+                               .compute = out->type,
+                               .alpha = tensor_integer(1)};
+    memcpy(loop.sizes, shape->sizes, (size_t)shape->rank * sizeof loop.sizes[0]);
+    enum base_status status = tensor__operand(out, shape->rank, shape->sizes, &loop.out);
+    loop.a = loop.out;
+    if (status == BASE_OK)
+        status = tensor__operand(bias, shape->rank, shape->sizes, &loop.b);
+    if (status == BASE_OK)
+        status = backend->pointwise(&loop, tensor_stream(out->storage->place.device));
+    return status;
+}
+
+// With a workspace for the call, where programs are told to bring one; it goes at once: the stream
+// orders what comes after.
+static enum base_status product_run(const struct tensor_backend *backend,
+                                    const struct tensor_place *place,
+                                    struct tensor_product *product) {
+    struct tensor_storage *workspace;
+    enum base_status status = tensor__workspace_create(
+        place, product->bias != NULL ? TENSOR_WORKSPACE_BIASED_PRODUCT : TENSOR_WORKSPACE_PRODUCT,
+        &workspace);
+    if (status != BASE_OK)
+        return status;
+    if (workspace != NULL) {
+        product->workspace = workspace->data;
+        product->workspace_bytes = workspace->bytes;
+    }
+    status = backend->product(product, tensor_stream(place->device));
+    if (workspace != NULL)
+        tensor__storage_drop(workspace);
+    return status;
+}
+
+enum base_status tensor__product_write(struct tensor_impl *out, const struct tensor_impl *a,
+                                       const struct tensor_impl *b,
+                                       const struct tensor_impl *bias) {
     const struct tensor_backend *backend;
-    struct tensor_operand to, left, right;
+    struct tensor_operand to, left, right, added = {0};
     const int rank = out->geometry.rank;
     enum base_status status = tensor__backend(&out->storage->place, &backend);
     if (status == BASE_OK)
@@ -71,6 +112,8 @@ static enum base_status product_write(struct tensor_impl *out, const struct tens
         status = tensor__operand(a, rank, a->geometry.sizes, &left);
     if (status == BASE_OK)
         status = tensor__operand(b, rank, b->geometry.sizes, &right);
+    if (status == BASE_OK && bias != NULL)
+        status = tensor__operand(bias, rank, out->geometry.sizes, &added);
     if (status != BASE_OK || out->geometry.numel == 0)
         return status;
     struct tensor_product product = {.type = out->type,
@@ -84,13 +127,13 @@ static enum base_status product_write(struct tensor_impl *out, const struct tens
     strides_take(&to, rank, product.out_strides);
     strides_take(&left, rank, product.a_strides);
     strides_take(&right, rank, product.b_strides);
-    return backend->product(&product, tensor_stream(out->storage->place.device));
-}
-
-// A matrix whose columns lie one behind the other without gaps.
-static bool is_by_columns(const struct tensor_geometry *geometry) {
-    return geometry->rank == 2 && geometry->strides[0] == 1 &&
-           geometry->strides[1] == geometry->sizes[0];
+    if (bias != NULL && backend->adds_bias != NULL && added.strides[rank - 1] == 1 &&
+        backend->adds_bias(&product))
+        product.bias = added.data;
+    status = product_run(backend, &out->storage->place, &product);
+    if (status == BASE_OK && bias != NULL && product.bias == NULL)
+        status = bias_add(backend, out, bias);
+    return status;
 }
 
 static enum base_status product_make(struct tensor a, struct tensor b,
@@ -102,9 +145,6 @@ static enum base_status product_make(struct tensor a, struct tensor b,
     struct tensor_geometry geometry;
     enum base_status status = tape_begin(formula, (struct tensor[]){a, b}, 2, 1,
                                          sizeof(struct tape_product_payload), &node);
-    if (status == BASE_OK && node != NULL)
-        *(struct tape_product_payload *)node->payload = (struct tape_product_payload){
-            {is_by_columns(&a.impl->geometry), is_by_columns(&b.impl->geometry)}};
     if (status == BASE_OK && node != NULL && tape_wants(node, 0))
         status = tape_save(node, 1, b.impl);
     if (status == BASE_OK && node != NULL && tape_wants(node, 1))
@@ -113,10 +153,12 @@ static enum base_status product_make(struct tensor a, struct tensor b,
         status = check(a, b);
     if (status == BASE_OK)
         status = product_shape(a, b, &geometry);
+    if (status == BASE_OK && node != NULL)
+        *(struct tape_product_payload *)node->payload = tape__product_payload(a.impl, b.impl);
     if (status == BASE_OK)
         status = tensor__impl_alloc(&a.impl->storage->place, a.impl->type, &geometry, &made.impl);
     if (status == BASE_OK)
-        status = product_write(made.impl, a.impl, b.impl);
+        status = tensor__product_write(made.impl, a.impl, b.impl, NULL);
     if (status == BASE_OK)
         status = tape_prepare(made.impl, node);
     if (status == BASE_OK) {
@@ -161,7 +203,7 @@ enum base_status tensor_mm_out(struct tensor out, struct tensor a, struct tensor
         status =
             tensor__impl_alloc(&a.impl->storage->place, a.impl->type, &geometry, &product.impl);
     if (status == BASE_OK)
-        status = product_write(product.impl, a.impl, b.impl);
+        status = tensor__product_write(product.impl, a.impl, b.impl, NULL);
     if (status == BASE_OK)
         status = tensor__resize_output(out.impl, &geometry);
     if (status == BASE_OK)

@@ -1,7 +1,8 @@
 // Sums. See tensor.h.
+#include "tensor/reduce.h"
+
 #include "tensor/autograd.h"
 #include "tensor/error.h"
-#include "tensor/formulas.h"
 #include "tensor/iterate.h"
 #include "tensor/view_call.h"
 
@@ -65,6 +66,23 @@ static enum base_status sums_write(struct tensor_impl *out, const struct tensor_
     return backend->sum(&loop, is_reduced, tensor_stream(out->storage->place.device));
 }
 
+static void payload_fill(struct tape_sum_payload *payload, const struct tensor_geometry *from,
+                         const bool *is_reduced, bool keep) {
+    payload->rank = from->rank;
+    payload->is_kept = keep;
+    memcpy(payload->sizes, from->sizes, (size_t)from->rank * sizeof payload->sizes[0]);
+    memcpy(payload->is_reduced, is_reduced, sizeof payload->is_reduced);
+}
+
+enum base_status tensor__sum_payload(struct tensor self, const int64_t *dims, int count, bool keep,
+                                     struct tape_sum_payload *payload) {
+    bool is_reduced[TENSOR_RANK_MAX];
+    const enum base_status status = dims_mark(&self.impl->geometry, dims, count, is_reduced);
+    if (status == BASE_OK)
+        payload_fill(payload, &self.impl->geometry, is_reduced, keep);
+    return status;
+}
+
 static enum base_status sum(struct tensor self, const int64_t *dims, int count, bool keep,
                             const struct tape_formula *formula, struct tensor *result) {
     const struct tensor_geometry *from = &self.impl->geometry;
@@ -104,13 +122,8 @@ static enum base_status sum(struct tensor self, const int64_t *dims, int count, 
     if (status == BASE_OK)
         status = tape_prepare(made.impl, node);
     if (status == BASE_OK) {
-        if (node != NULL) {
-            struct tape_sum_payload *payload = node->payload;
-            payload->rank = from->rank;
-            payload->is_kept = keep;
-            memcpy(payload->sizes, from->sizes, (size_t)from->rank * sizeof payload->sizes[0]);
-            memcpy(payload->is_reduced, is_reduced, sizeof is_reduced);
-        }
+        if (node != NULL)
+            payload_fill(node->payload, from, is_reduced, keep);
         tape_finish(made.impl, node, 0);
         *result = made;
     } else {

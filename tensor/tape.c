@@ -190,6 +190,20 @@ void tape_finish(struct tensor_impl *result, struct tape_node *node, int output)
         autograd->node_version = tensor__version_get(result->version);
 }
 
+enum base_status tape_end(enum base_status status, struct tape_node *node, struct tensor *made,
+                          struct tensor *result) {
+    if (status == BASE_OK)
+        status = tape_prepare(made->impl, node);
+    if (status == BASE_OK) {
+        tape_finish(made->impl, node, 0);
+        *result = *made;
+    } else {
+        tensor_release(made);
+    }
+    tape_node_drop(node);
+    return status;
+}
+
 //------------------------------------------------------------------------------------------------
 // Saved tensors
 

@@ -48,7 +48,7 @@ struct tensor_saved {
     bool is_view;
 };
 
-#define TAPE_SAVED_MAX 3
+#define TAPE_SAVED_MAX 5 // attention keeps as many
 
 // A tensor that wants its gradient kept although it is no leaf.
 struct tape_retention {
@@ -106,6 +106,11 @@ tape_begin(const struct tape_formula *formula, const struct tensor *inputs, int 
 enum base_status tape_prepare(struct tensor_impl *result,
                               const struct tape_node *node) BASE_MUST_USE;
 void tape_finish(struct tensor_impl *result, struct tape_node *node, int output);
+
+// Both, and what follows whichever way it went: *result is MADE, or MADE is released. NODE (may be
+// NULL) is dropped.
+enum base_status tape_end(enum base_status status, struct tape_node *node, struct tensor *made,
+                          struct tensor *result) BASE_MUST_USE;
 
 // Keeps IMPL in slot SLOT; refused for inference tensors.
 enum base_status tape_save(struct tape_node *node, int slot,

@@ -1,0 +1,398 @@
+// Steps of optimisers, and clipping of gradients. See nn.h.
+#include "tensor/error.h"
+#include "tensor/iterate.h"
+#include "tensor/mode.h"
+#include "tensor/nn.h"
+#include "tensor/operator.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PARTS 1024 // sums of squares of one tensor
+
+//------------------------------------------------------------------------------------------------
+// self += value * a * b
+
+static enum base_status addc(struct tensor self, struct tensor a, struct tensor b, double value,
+                             bool divides) {
+    const char *name = divides ? "addcdiv_" : "addcmul_";
+    const struct tensor operands[] = {self, a, b};
+    const struct tensor_model_backend *model;
+    cudaStream_t stream;
+    struct tensor_kernel_addc kernel = {.divides = divides, .factor = value};
+    char have[TENSOR_SIZES_TEXT_SIZE], want[TENSOR_SIZES_TEXT_SIZE];
+    enum base_status status = BASE_OK;
+    for (int index = 0; index < 3 && status == BASE_OK; index++) {
+        const struct tensor_geometry *shape = &operands[index].impl->geometry;
+        if (!tensor_geometry_same_shape(&self.impl->geometry, shape))
+            return tensor__error(
+                "%s: shapes %s and %s differ", name,
+                tensor_sizes_text(self.impl->geometry.sizes, self.impl->geometry.rank, want),
+                tensor_sizes_text(shape->sizes, shape->rank, have));
+        if (tensor_grad_mode() && tensor_requires_grad(operands[index]))
+            return tensor__error("%s: has no gradient; turn gradients off", name);
+        status = tensor__check_floating(name, operands[index].impl);
+        if (status == BASE_OK)
+            status = tensor__check_same_device(self.impl, operands[index].impl);
+        if (status == BASE_OK && index > 0)
+            status = tensor__check_no_partial_overlap(self.impl, operands[index].impl);
+    }
+    if (status == BASE_OK)
+        status = tensor__check_no_internal_overlap(self.impl);
+    if (status == BASE_OK)
+        status = tensor__impl_check_writable(self.impl);
+    if (status == BASE_OK)
+        status = tensor__array(self.impl, &kernel.shape, &kernel.out);
+    if (status == BASE_OK)
+        status = tensor__array(a.impl, NULL, &kernel.a);
+    if (status == BASE_OK)
+        status = tensor__array(b.impl, NULL, &kernel.b);
+    if (status == BASE_OK)
+        status = tensor__model(self.impl, &model, &stream);
+    if (status == BASE_OK)
+        status = model->addc(&kernel, stream);
+    if (status == BASE_OK)
+        tensor__impl_bump(self.impl);
+    return status;
+}
+
+enum base_status tensor_addcmul_(struct tensor self, struct tensor a, struct tensor b,
+                                 double value) {
+    return addc(self, a, b, value, false);
+}
+
+enum base_status tensor_addcdiv_(struct tensor self, struct tensor a, struct tensor b,
+                                 double value) {
+    return addc(self, a, b, value, true);
+}
+
+//------------------------------------------------------------------------------------------------
+// Checks: all, before the first write
+
+// STATE lies as PARAMETER does: one loop from end to end does for both.
+static enum base_status state_check(const char *name, int index, const char *what,
+                                    struct tensor parameter, struct tensor state) {
+    const struct tensor_geometry *want = &parameter.impl->geometry;
+    char text[2][TENSOR_SIZES_TEXT_SIZE];
+    if (state.impl == NULL)
+        return tensor__error("%s: parameter %d has no %s", name, index, what);
+    const struct tensor_geometry *have = &state.impl->geometry;
+    if (!tensor_geometry_same_shape(want, have))
+        return tensor__error("%s: parameter %d has shape %s, its %s %s", name, index,
+                             tensor_sizes_text(want->sizes, want->rank, text[0]), what,
+                             tensor_sizes_text(have->sizes, have->rank, text[1]));
+    const bool both_in_rows =
+        (parameter.impl->flags & state.impl->flags & TENSOR_IS_CONTIGUOUS) != 0;
+    if (!both_in_rows &&
+        memcmp(want->strides, have->strides, (size_t)want->rank * sizeof want->strides[0]) != 0)
+        return tensor__error("%s: parameter %d has strides %s, its %s %s", name, index,
+                             tensor_sizes_text(want->strides, want->rank, text[0]), what,
+                             tensor_sizes_text(have->strides, have->rank, text[1]));
+    const enum base_status status = tensor__check_floating(name, state.impl);
+    return status != BASE_OK ? status : tensor__check_same_device(parameter.impl, state.impl);
+}
+
+static enum base_status parameter_check(const char *name, int index, struct tensor parameter) {
+    if (parameter.impl == NULL)
+        return tensor__error("%s: there is no parameter %d", name, index);
+    if ((parameter.impl->flags & TENSOR_IS_DENSE) == 0)
+        return tensor__error("%s: the elements of parameter %d have gaps or share memory", name,
+                             index);
+    const enum base_status status = tensor__check_floating(name, parameter.impl);
+    return status != BASE_OK ? status : tensor__impl_check_writable(parameter.impl);
+}
+
+static enum base_status written_check(const char *name, int index, const char *what,
+                                      struct tensor parameter, struct tensor state) {
+    const enum base_status status = state_check(name, index, what, parameter, state);
+    return status != BASE_OK ? status : tensor__impl_check_writable(state.impl);
+}
+
+//------------------------------------------------------------------------------------------------
+// Adam
+
+static enum base_status adam_fused(const struct tensor_adamw *adamw, double correction1,
+                                   double correction2, struct tensor parameter,
+                                   struct tensor gradient, struct tensor mean,
+                                   struct tensor square) {
+    const struct tensor_model_backend *model;
+    cudaStream_t stream;
+    struct tensor_kernel_adam kernel = {.count = parameter.impl->geometry.numel,
+                                        .rate = adamw->rate,
+                                        .beta1 = adamw->beta1,
+                                        .beta2 = adamw->beta2,
+                                        .epsilon = adamw->epsilon,
+                                        .decay = adamw->decay,
+                                        .correction1 = correction1,
+                                        .correction2 = correction2,
+                                        .is_decoupled = !adamw->is_coupled};
+    enum base_status status = tensor__flat(parameter.impl, &kernel.parameter);
+    if (status == BASE_OK)
+        status = tensor__flat(gradient.impl, &kernel.gradient);
+    if (status == BASE_OK)
+        status = tensor__flat(mean.impl, &kernel.mean);
+    if (status == BASE_OK)
+        status = tensor__flat(square.impl, &kernel.square);
+    if (status == BASE_OK)
+        status = tensor__model(parameter.impl, &model, &stream);
+    if (status == BASE_OK)
+        status = model->adam(&kernel, stream);
+    if (status != BASE_OK)
+        return status;
+    tensor__impl_bump(parameter.impl);
+    tensor__impl_bump(mean.impl);
+    tensor__impl_bump(square.impl);
+    return BASE_OK;
+}
+
+static struct tensor_operand_value number(double value) { return tensor_operand_floating(value); }
+
+// As PyTorch's _single_tensor_adam. ROOT and DENOMINATOR, of the square's shape, are made first, so
+// that nothing is written if there is no memory for them.
+static enum base_status adam_single(const struct tensor_adamw *adamw, double correction1,
+                                    double correction2, struct tensor parameter,
+                                    struct tensor gradient, struct tensor mean,
+                                    struct tensor square) {
+    struct tensor root = {0}, denominator = {0}, decayed = {0};
+    enum base_status status = BASE_OK;
+    if (adamw->is_coupled && adamw->decay != 0) {
+        status = tensor_add(gradient, tensor_operand_tensor(parameter),
+                            tensor_floating(adamw->decay), &decayed);
+        if (status != BASE_OK)
+            return status;
+        gradient = decayed;
+    }
+    status = tensor_empty_like(square, TENSOR_PRESERVE, &root);
+    if (status == BASE_OK)
+        status = tensor_empty_like(square, TENSOR_PRESERVE, &denominator);
+    if (status == BASE_OK && !adamw->is_coupled)
+        status = tensor_mul_(parameter, number(1 - adamw->rate * adamw->decay));
+    if (status == BASE_OK)
+        status = tensor_mul_(mean, number(adamw->beta1));
+    if (status == BASE_OK)
+        status = tensor_add_(mean, tensor_operand_tensor(gradient),
+                             tensor_floating(1 - adamw->beta1));
+    if (status == BASE_OK)
+        status = tensor_mul_(square, number(adamw->beta2));
+    if (status == BASE_OK)
+        status = tensor_addcmul_(square, gradient, gradient, 1 - adamw->beta2);
+    if (status == BASE_OK)
+        status = tensor_copy_(root, square);
+    if (status == BASE_OK)
+        status = tensor_sqrt_(root);
+    if (status == BASE_OK)
+        status = tensor_copy_(denominator, root);
+    if (status == BASE_OK)
+        status = tensor_div_(denominator, number(sqrt(correction2)));
+    tensor_release(&root);
+    if (status == BASE_OK)
+        status = tensor_add_(denominator, number(adamw->epsilon), tensor_integer(1));
+    if (status == BASE_OK)
+        status = tensor_addcdiv_(parameter, mean, denominator, -adamw->rate / correction1);
+    tensor_release(&denominator);
+    tensor_release(&decayed);
+    return status;
+}
+
+enum base_status tensor_adamw_step(const struct tensor_adamw *adamw, int64_t step, int count,
+                                   const struct tensor *parameters, const struct tensor *gradients,
+                                   const struct tensor *means, const struct tensor *squares) {
+    const char *name = adamw->is_coupled ? "adam" : "adamw";
+    enum base_status status = BASE_OK;
+    if (step < 1)
+        return tensor__error("%s: steps count from 1, this is %lld", name, (long long)step);
+    for (int index = 0; index < count && status == BASE_OK; index++) {
+        if (gradients[index].impl == NULL)
+            continue;
+        status = parameter_check(name, index, parameters[index]);
+        if (status == BASE_OK)
+            status = state_check(name, index, "gradient", parameters[index], gradients[index]);
+        if (status == BASE_OK)
+            status = written_check(name, index, "exp_avg", parameters[index], means[index]);
+        if (status == BASE_OK)
+            status = written_check(name, index, "exp_avg_sq", parameters[index], squares[index]);
+    }
+    const double correction1 = 1 - pow(adamw->beta1, (double)step),
+                 correction2 = 1 - pow(adamw->beta2, (double)step);
+    const bool was_off = tensor__gradients_off();
+    for (int index = 0; index < count && status == BASE_OK; index++)
+        if (gradients[index].impl != NULL)
+            status = tensor__explain((adamw->is_single ? adam_single : adam_fused)(
+                                         adamw, correction1, correction2, parameters[index],
+                                         gradients[index], means[index], squares[index]),
+                                     name, &parameters[index], 1);
+    tensor__gradients_restore(was_off);
+    return status;
+}
+
+//------------------------------------------------------------------------------------------------
+// Stochastic gradient descent
+
+static enum base_status sgd_one(const struct tensor_sgd *sgd, struct tensor parameter,
+                                struct tensor gradient, struct tensor velocity) {
+    const struct tensor_model_backend *model;
+    cudaStream_t stream;
+    struct tensor_kernel_sgd kernel = {.count = parameter.impl->geometry.numel,
+                                       .rate = sgd->rate,
+                                       .momentum = sgd->momentum,
+                                       .decay = sgd->decay};
+    enum base_status status = tensor__flat(parameter.impl, &kernel.parameter);
+    if (status == BASE_OK)
+        status = tensor__flat(gradient.impl, &kernel.gradient);
+    if (status == BASE_OK)
+        status = tensor__flat(velocity.impl, &kernel.velocity);
+    if (status == BASE_OK)
+        status = tensor__model(parameter.impl, &model, &stream);
+    if (status == BASE_OK)
+        status = model->sgd(&kernel, stream);
+    if (status != BASE_OK)
+        return status;
+    tensor__impl_bump(parameter.impl);
+    if (velocity.impl != NULL)
+        tensor__impl_bump(velocity.impl);
+    return BASE_OK;
+}
+
+enum base_status tensor_sgd_step(const struct tensor_sgd *sgd, int count,
+                                 const struct tensor *parameters, const struct tensor *gradients,
+                                 const struct tensor *velocities) {
+    const bool has_momentum = sgd->momentum != 0;
+    enum base_status status = BASE_OK;
+    for (int index = 0; index < count && status == BASE_OK; index++) {
+        if (gradients[index].impl == NULL)
+            continue;
+        status = parameter_check("sgd", index, parameters[index]);
+        if (status == BASE_OK)
+            status = state_check("sgd", index, "gradient", parameters[index], gradients[index]);
+        if (status == BASE_OK && has_momentum)
+            status = written_check("sgd", index, "momentum_buffer", parameters[index],
+                                   velocities != NULL ? velocities[index] : (struct tensor){0});
+    }
+    for (int index = 0; index < count && status == BASE_OK; index++)
+        if (gradients[index].impl != NULL)
+            status = sgd_one(sgd, parameters[index], gradients[index],
+                             has_momentum ? velocities[index] : (struct tensor){0});
+    return status;
+}
+
+//------------------------------------------------------------------------------------------------
+// Clipping
+
+// *norm = the root of the sum of SELF's squares, by way of PARTIAL sums.
+static enum base_status norm_of(struct tensor self, struct tensor partial, struct tensor *norm) {
+    const struct tensor_model_backend *model;
+    cudaStream_t stream;
+    struct tensor flat = {0}, sum = {0};
+    struct tensor_kernel_squares kernel = {.count = self.impl->geometry.numel, .parts = PARTS};
+    enum base_status status = BASE_OK;
+    if ((self.impl->flags & TENSOR_IS_DENSE) != 0) // in any order
+        flat = tensor_retain(self);
+    else
+        status = tensor_contiguous(self, TENSOR_CONTIGUOUS, &flat);
+    if (status == BASE_OK)
+        status = tensor__flat(flat.impl, &kernel.a);
+    if (status == BASE_OK)
+        status = tensor__flat(partial.impl, &kernel.out);
+    if (status == BASE_OK)
+        status = tensor__model(self.impl, &model, &stream);
+    if (status == BASE_OK)
+        status = tensor__make(self.impl, tensor__wide(self.impl->type), NULL, 0, &sum);
+    if (status == BASE_OK)
+        status = model->squares(&kernel, stream);
+    if (status == BASE_OK)
+        status = tensor_sum_out(sum, partial, NULL, 0);
+    if (status == BASE_OK)
+        status = tensor_sqrt_(sum);
+    tensor_release(&flat);
+    if (status == BASE_OK)
+        *norm = sum;
+    else
+        tensor_release(&sum);
+    return status;
+}
+
+// *factor = the smaller of 1 and NORM / (TOTAL + 1e-6), on the device.
+static enum base_status factor_make(struct tensor total, double norm, struct tensor *factor) {
+    struct tensor shifted = {0}, limit = {0};
+    enum base_status status = tensor_add(total, number(1e-6), tensor_integer(1), &shifted);
+    if (status == BASE_OK)
+        status = tensor_full(&total.impl->storage->place, total.impl->type, NULL, 0,
+                             tensor_floating(norm), &limit);
+    if (status == BASE_OK)
+        status = tensor_div_(limit, tensor_operand_tensor(shifted));
+    // min(x, 1) = -max(-x, -1)
+    if (status == BASE_OK)
+        status = tensor_neg_(limit);
+    const struct tensor_iteration most = {.operation = TENSOR_MAXIMUM,
+                                          .result_type = TENSOR_RESULT_COMMON,
+                                          .out = limit.impl,
+                                          .is_in_place = true,
+                                          .a = limit.impl,
+                                          .has_scalar = true,
+                                          .scalar = tensor_integer(-1)};
+    struct tensor_impl *same;
+    if (status == BASE_OK)
+        status = tensor__iterate(&most, &same);
+    if (status == BASE_OK)
+        status = tensor_neg_(limit);
+    tensor_release(&shifted);
+    if (status == BASE_OK)
+        *factor = limit;
+    else
+        tensor_release(&limit);
+    return status;
+}
+
+// *total = the norm of all of them. NORMS has room for COUNT, zeroed; the caller releases them.
+static enum base_status norms_join(int count, const struct tensor *gradients, struct tensor *norms,
+                                   struct tensor *total) {
+    struct tensor partial = {0}, all = {0};
+    enum base_status status =
+        tensor__make(gradients[0].impl, TENSOR_FLOAT64, (int64_t[]){PARTS}, 1, &partial);
+    for (int index = 0; index < count && status == BASE_OK; index++)
+        status = norm_of(gradients[index], partial, &norms[index]);
+    if (status == BASE_OK)
+        status = tensor_stack(norms, count, 0, &all);
+    if (status == BASE_OK)
+        status = norm_of(all, partial, total);
+    tensor_release(&all);
+    tensor_release(&partial);
+    return status;
+}
+
+enum base_status tensor_clip_grad_norm_(int count, const struct tensor *gradients, double norm,
+                                        struct tensor *total) {
+    struct tensor whole = {0}, factor = {0};
+    enum base_status status = BASE_OK;
+    if (count < 1)
+        return tensor__error("clip_grad_norm_: there are no gradients");
+    for (int index = 0; index < count && status == BASE_OK; index++) {
+        status = tensor__check_floating("clip_grad_norm_", gradients[index].impl);
+        if (status == BASE_OK)
+            status = tensor__check_same_device(gradients[0].impl, gradients[index].impl);
+        if (status == BASE_OK)
+            status = tensor__check_no_internal_overlap(gradients[index].impl);
+        if (status == BASE_OK)
+            status = tensor__impl_check_writable(gradients[index].impl);
+    }
+    struct tensor *norms = status == BASE_OK ? calloc((size_t)count, sizeof *norms) : NULL;
+    if (status == BASE_OK && norms == NULL)
+        status = base_status_set(BASE_HOST_MEMORY, "clip_grad_norm_: no host memory");
+    const bool was_off = tensor__gradients_off();
+    if (status == BASE_OK)
+        status = norms_join(count, gradients, norms, &whole);
+    if (status == BASE_OK)
+        status = factor_make(whole, norm, &factor);
+    for (int index = 0; index < count && status == BASE_OK; index++)
+        status = tensor_mul_(gradients[index], tensor_operand_tensor(factor));
+    tensor__gradients_restore(was_off);
+    for (int index = 0; norms != NULL && index < count; index++)
+        tensor_release(&norms[index]);
+    free(norms);
+    tensor_release(&factor);
+    if (status == BASE_OK && total != NULL)
+        *total = tensor_retain(whole);
+    tensor_release(&whole);
+    return tensor__explain(status, "clip_grad_norm_", gradients, count < 8 ? count : 8);
+}
