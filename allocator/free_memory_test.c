@@ -77,6 +77,36 @@ static void all_callbacks_run_in_order_whatever_each_returns(void) {
     allocator_destroy(allocator);
 }
 
+// The search after a callback that freed something is one of PyTorch's: cached blocks grow older by
+// it. Garbage collection releases what is at least as old as the average. Three segments, freed at
+// searches 4, 6 and 8, of which the second is just old enough; at 7 it would be too young.
+static void the_search_after_callbacks_counts_for_the_age_of_blocks(bool frees) {
+    struct allocator *const allocator =
+        testing_create("garbage_collection_threshold:0.5", 1000 * MIB);
+    const cudaStream_t other = testing_stream();
+    BASE_CHECK_EQ(cca_set_memory_fraction(allocator, 0, 0.99), BASE_OK);
+    void *segments[3];
+    for (int index = 0; index < 3; ++index) // searches 1 to 3
+        segments[index] = testing_malloc(allocator, 40 * MIB, NULL);
+    void *hit = testing_malloc(allocator, 10 * MIB, other); // 4
+    testing_free(allocator, segments[0]);
+    for (int search = 5; search <= 6; ++search) {
+        testing_free(allocator, hit);
+        hit = testing_malloc(allocator, 10 * MIB, other);
+    }
+    testing_free(allocator, segments[1]);
+    struct giver giver = {.claims = frees};
+    add(allocator, &giver);
+    (void)testing_malloc(allocator, 390 * MIB, NULL); // 7, and 8 if the callback says so
+    testing_free(allocator, segments[2]);
+    BASE_CHECK_EQ(testing_stats(allocator).num_device_free, 0);
+    // 520 of 990 MiB are reserved, 25 more than half.
+    (void)testing_malloc(allocator, 100 * MIB, NULL);
+    BASE_CHECK_EQ(testing_stats(allocator).num_device_free, frees ? 2 : 1);
+    cca_check(allocator);
+    allocator_destroy(allocator);
+}
+
 static void there_is_room_for_sixteen_callbacks(void) {
     struct allocator *const allocator = testing_create("", BASE_GIB);
     struct giver givers[17] = {{.asked = 0}};
@@ -167,7 +197,7 @@ static void the_search_after_a_callback_counts_for_garbage_collection(void) {
 
 // Threads whose misses take turns at one stash of blocks.
 #define THREADS 4
-#define ROUNDS  200
+#define ROUNDS 200
 
 struct stash {
     struct allocator *allocator;
@@ -352,6 +382,8 @@ static void the_fraction_comes_first_and_the_last_rung_may_reject(void) {
 int main(void) {
     what_a_callback_frees_serves_the_request();
     all_callbacks_run_in_order_whatever_each_returns();
+    the_search_after_callbacks_counts_for_the_age_of_blocks(true);
+    the_search_after_callbacks_counts_for_the_age_of_blocks(false);
     there_is_room_for_sixteen_callbacks();
     a_callback_may_allocate_and_its_own_misses_ask_nobody();
     callbacks_of_allocators_that_ask_each_other_run_once();

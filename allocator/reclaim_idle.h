@@ -16,7 +16,8 @@
 // Moves the smallest wholly free segment of cudaMalloc that another stream of the device caches and
 // that serves a request of ROUNDED bytes into POOL's free blocks; *moved: there was one. SIZE, the
 // segment that the device would be asked for, bounds it: one that is larger by
-// max_non_split_rounding or more stays where it is. Neither stream may be capturing, nor be
+// max_non_split_rounding or more stays where it is. Of equal ones that of the stream with the lowest
+// handle is taken. Neither stream may be capturing, nor be
 // cudaStreamPerThread, which names another stream in each thread. A segment whose streams cannot be
 // ordered (one was destroyed, say) stays where it is.
 //

@@ -1,9 +1,7 @@
-// The settings beyond PyTorch where memory runs short: what each gains, what it costs, and that it
-// is off by default. Streams are held, so that the test says when work is done.
+// x_reclaim_idle: what it takes from another stream, what it leaves, and that it is off by default.
+// Streams are held, so that the test says when work is done.
 #include "allocator/testing.h"
 #include "simulator/sim_race.h"
-
-#include <stdio.h>
 
 #define MIB ((size_t)1 << 20)
 #define GIB ((size_t)1 << 30)
@@ -29,137 +27,6 @@ static void write_block(cudaStream_t stream, void *pointer, size_t size, uint64_
         .name = "write", .body = no_body, .bytes = bytes, .accesses = &access, .access_count = 1};
     BASE_CHECK_EQ(sim_launch_kernel(stream, &kernel), cudaSuccess);
 }
-
-static enum base_status try_malloc(struct allocator *allocator, size_t size, cudaStream_t stream,
-                                   void **pointer) {
-    return allocator_malloc(allocator, 0, size, stream, pointer);
-}
-
-//------------------------------------------------------------------------------------------------
-// x_retry_search and x_wait:enough.
-
-// pt#189504: the block that fits waits for an event, its segment cannot be released.
-static void the_block_that_was_waited_for_serves(const char *config, bool serves) {
-    struct allocator *const allocator = testing_create(config, 4 * GIB);
-    const cudaStream_t user = held_stream();
-    testing_free(allocator, testing_malloc(allocator, 3584 * MIB, NULL));
-    void *const a = testing_malloc(allocator, 3 * GIB, NULL);
-    void *const b = testing_malloc(allocator, 256 * MIB, NULL);
-    free_after_use(allocator, a, user);
-    void *again = NULL;
-    const enum base_status status = try_malloc(allocator, 3 * GIB, NULL, &again);
-    BASE_CHECK_EQ(status, serves ? BASE_OK : BASE_OUT_OF_MEMORY);
-    BASE_CHECK_EQ(waits(), 1);
-    // The fault: the same call succeeds when it is made again.
-    if (!serves) again = testing_malloc(allocator, 3 * GIB, NULL);
-    BASE_CHECK(again == a);
-    const struct allocator_stats stats = testing_stats(allocator);
-    BASE_CHECK_EQ(stats.num_ooms, !serves);
-    BASE_CHECK_EQ(stats.num_alloc_retries, !serves);
-    BASE_CHECK_EQ(stats.segment[ALLOCATOR_STAT_ALL].current, 1);
-    testing_free(allocator, b);
-    cca_check(allocator);
-    allocator_destroy(allocator);
-}
-
-// Eight blocks of 1 GiB fill the device; each was used on a stream of its own. 1 GiB is asked for.
-static void a_request_waits_for_one_block_of_eight(const char *config, uint64_t expected_waits) {
-    struct allocator *const allocator = testing_create(config, 8 * GIB);
-    void *blocks[8];
-    cudaStream_t users[8];
-    for (int index = 0; index < 8; ++index) {
-        blocks[index] = testing_malloc(allocator, GIB, NULL);
-        users[index] = held_stream();
-    }
-    for (int index = 0; index < 8; ++index)
-        free_after_use(allocator, blocks[index], users[index]);
-    void *const again = testing_malloc(allocator, GIB, NULL);
-    BASE_CHECK_EQ(waits(), expected_waits);
-    uint64_t working = 0;
-    for (int index = 0; index < 8; ++index)
-        working += sim_stream_pending(users[index]) > 0;
-    BASE_CHECK_EQ(working, 8 - expected_waits);
-    struct cca_pending_frees numbers;
-    BASE_CHECK_EQ(cca_pending_frees(allocator, 0, &numbers), BASE_OK);
-    BASE_CHECK_EQ(numbers.blocks, 8 - expected_waits);
-    const struct allocator_stats stats = testing_stats(allocator);
-    // Nothing cached went back if the wait alone did.
-    BASE_CHECK_EQ(stats.num_device_free, expected_waits == 1 ? 0 : 8);
-    BASE_CHECK_EQ(stats.num_sync_all_streams, expected_waits == 1 ? 0 : 1);
-    testing_free(allocator, again);
-    cca_check(allocator);
-    allocator_destroy(allocator);
-}
-
-// Three neighbours of one segment, 1 + 2 + 3 GiB: for 5 GiB two have to come back, the third is
-// not waited for, nor is a small block alone in its segment. Alone in its segment lies a block of 5
-// GiB used by two streams: one block to wait for, so it goes first.
-static void neighbours_that_fit_together_are_waited_for(bool has_large_block) {
-    struct allocator *const allocator = testing_create("x_wait:enough", 12 * GIB);
-    const cudaStream_t users[3] = {held_stream(), held_stream(), held_stream()};
-    free_after_use(allocator, testing_malloc(allocator, GIB, NULL), held_stream());
-    testing_free(allocator, testing_malloc(allocator, 6 * GIB, NULL));
-    void *const one = testing_malloc(allocator, GIB, NULL);
-    void *const two = testing_malloc(allocator, 2 * GIB, NULL);
-    void *const three = testing_malloc(allocator, 3 * GIB, NULL);
-    void *const large = testing_malloc(allocator, 5 * GIB, NULL);
-    free_after_use(allocator, two, users[0]);
-    free_after_use(allocator, three, users[1]);
-    if (has_large_block) {
-        BASE_CHECK_EQ(allocator_record_stream(allocator, large, users[1]), BASE_OK);
-        free_after_use(allocator, large, users[2]);
-    }
-    void *const again = testing_malloc(allocator, 5 * GIB, NULL);
-    BASE_CHECK(again == (has_large_block ? large : two));
-    BASE_CHECK_EQ(waits(), 2);
-    BASE_CHECK_EQ(sim_stream_pending(users[0]), has_large_block);
-    testing_free(allocator, one);
-    cca_check(allocator);
-    allocator_destroy(allocator);
-}
-
-// Where the own blocks do not do, everything is waited for: blocks of another stream go back to the
-// device.
-static void what_own_blocks_cannot_do_waits_for_all(void) {
-    struct allocator *const allocator = testing_create("x_wait:enough", 8 * GIB);
-    const cudaStream_t other = testing_stream(), user = held_stream();
-    void *const own = testing_malloc(allocator, 2 * GIB, NULL);
-    void *const others = testing_malloc(allocator, 6 * GIB, other);
-    free_after_use(allocator, own, user);
-    free_after_use(allocator, others, user);
-    testing_free(allocator, testing_malloc(allocator, 7 * GIB, NULL));
-    BASE_CHECK_EQ(waits(), 2);
-    const struct allocator_stats stats = testing_stats(allocator);
-    BASE_CHECK_EQ(stats.num_sync_all_streams, 1);
-    BASE_CHECK_EQ(stats.num_device_free, 2);
-    cca_check(allocator);
-    allocator_destroy(allocator);
-}
-
-// pt#171771: how long the host stands still. One block's kernel moves 1 TB, the other's 100 TB.
-static uint64_t stall_ns(const char *config) {
-    BASE_CHECK_EQ(sim_schedule("timed"), BASE_OK);
-    struct allocator *const allocator = testing_create(config, 2 * GIB);
-    const cudaStream_t users[2] = {testing_stream(), testing_stream()};
-    void *blocks[2];
-    for (int index = 0; index < 2; ++index)
-        blocks[index] = testing_malloc(allocator, GIB, NULL);
-    for (int index = 0; index < 2; ++index) {
-        write_block(users[index], blocks[index], GIB,
-                    index == 0 ? UINT64_C(1000000000000) : UINT64_C(100000000000000));
-        free_after_use(allocator, blocks[index], users[index]);
-    }
-    const uint64_t before = sim_time_ns();
-    void *const again = testing_malloc(allocator, GIB, NULL);
-    const uint64_t stall = sim_time_ns() - before;
-    BASE_CHECK(again != NULL);
-    allocator_destroy(allocator);
-    BASE_CHECK_EQ(sim_schedule("eager"), BASE_OK);
-    return stall;
-}
-
-//------------------------------------------------------------------------------------------------
-// x_reclaim_idle.
 
 // Megatron-LM#6885: what a side stream left in its cache serves the main stream.
 static void an_idle_segment_changes_streams(const char *config, bool reclaims) {
@@ -252,6 +119,24 @@ static void an_oversize_segment_stays(void) {
     BASE_CHECK(testing_malloc(allocator, 64 * MIB, NULL) == oversize);
     cca_check(allocator);
     allocator_destroy(allocator);
+}
+
+// Of two equal ones that of the stream with the lower handle, whichever is older.
+static void of_equal_segments_that_of_the_first_stream_is_taken(void) {
+    for (int first = 0; first < 2; ++first) {
+        struct allocator *const allocator = testing_create("x_reclaim_idle:True", 8 * GIB);
+        const cudaStream_t sides[2] = {testing_stream(), testing_stream()};
+        void *left[2];
+        BASE_CHECK(sides[0] < sides[1]);
+        left[first] = testing_malloc(allocator, GIB, sides[first]);
+        left[1 - first] = testing_malloc(allocator, GIB, sides[1 - first]);
+        testing_free(allocator, left[0]);
+        testing_free(allocator, left[1]);
+        BASE_CHECK(testing_malloc(allocator, GIB, NULL) == left[0]);
+        BASE_CHECK(testing_malloc(allocator, GIB, NULL) == left[1]);
+        cca_check(allocator);
+        allocator_destroy(allocator);
+    }
 }
 
 static void small_segments_change_streams_too(void) {
@@ -370,22 +255,12 @@ static void the_observer_sees_the_segment_leave_and_come(void) {
 }
 
 int main(void) {
-    the_block_that_was_waited_for_serves("", false);
-    the_block_that_was_waited_for_serves("x_retry_search:True", true);
-    the_block_that_was_waited_for_serves("x_wait:enough", true);
-    the_block_that_was_waited_for_serves("x_retry_search:True,x_wait:enough", true);
-    a_request_waits_for_one_block_of_eight("", 8);
-    a_request_waits_for_one_block_of_eight("x_wait:enough", 1);
-    a_request_waits_for_one_block_of_eight("x_wait:enough,x_retry_search:True", 1);
-    neighbours_that_fit_together_are_waited_for(false);
-    neighbours_that_fit_together_are_waited_for(true);
-    what_own_blocks_cannot_do_waits_for_all();
-    BASE_CHECK_GT(stall_ns(""), 50 * stall_ns("x_wait:enough"));
     an_idle_segment_changes_streams("", false);
     an_idle_segment_changes_streams("x_reclaim_idle:True", true);
     the_new_owner_waits_for_the_old_one_on_the_device();
     what_is_no_idle_segment_stays();
     an_oversize_segment_stays();
+    of_equal_segments_that_of_the_first_stream_is_taken();
     small_segments_change_streams_too();
     a_segment_that_cannot_be_ordered_stays();
     a_destroyed_stream_keeps_its_cache_until_everything_is_released();
