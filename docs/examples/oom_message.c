@@ -2,6 +2,7 @@
 // same world with one thing changed, and what the message says then.
 #include "docs/examples/drawing.h"
 
+#include "allocator/pools.h"
 #include "base/options.h"
 
 #include <stdio.h>
@@ -17,6 +18,7 @@ struct world {
     size_t beside;        // that the program takes by cudaMalloc itself
     size_t held;          // of a cached block of 160: the program has that much of it again
     size_t idle;          // in a block that was given back and is a segment of its own
+    size_t in_pool;       // the same in a private pool that is in use
     double fraction;      // 1: none
 };
 
@@ -51,6 +53,15 @@ static bool list_processes(void *context, int device, struct cca_process *proces
     return true;
 }
 
+// What a captured graph keeps for its next replay.
+static void cache_in_pool(struct drawing *drawing, size_t size) {
+    static const struct allocator_pool_id id = {.capture = 1};
+    DRAWING_OK(cca_pool_begin(drawing->allocator, 0, id, NULL));
+    BASE_CHECK(drawing_take(drawing, 'E', size, NULL));
+    DRAWING_OK(cca_pool_end(drawing->allocator, 0, id));
+    drawing_give(drawing, 'E');
+}
+
 // Builds the world. *beside is what the program takes beside the allocator.
 static void build(struct drawing *drawing, const char *config, struct world *world, void **beside) {
     *beside = NULL;
@@ -69,6 +80,7 @@ static void build(struct drawing *drawing, const char *config, struct world *wor
     BASE_CHECK(drawing_take(drawing, 'C', world->held * BASE_MIB, NULL));
     if (world->idle > 0) BASE_CHECK(drawing_take(drawing, 'D', world->idle * BASE_MIB, NULL));
     if (world->idle > 0) drawing_give(drawing, 'D');
+    if (world->in_pool > 0) cache_in_pool(drawing, world->in_pool * BASE_MIB);
     DRAWING_OK(cca_set_memory_fraction(drawing->allocator, 0, world->fraction));
 }
 
@@ -110,7 +122,8 @@ static void print_row(const char *what, struct world *world) {
         printf(" %8zu", mib(told.allowed));
     else
         printf(" %8s", "-");
-    printf(" %10zu %12zu\n", mib(told.allocated), mib(told.unallocated));
+    printf(" %10zu %8zu %12zu\n", mib(told.allocated), mib(told.private_free),
+           mib(told.unallocated));
     drawing_stop(&drawing);
 }
 
@@ -126,8 +139,7 @@ static void whole_message(void) {
 
 static void each_number_moves(void) {
     puts("what is different                      tried  total  free  process  this  allowed  "
-         "allocated  "
-         "unallocated");
+         "allocated  private  unallocated");
     puts("                                                               4242   one");
     static const struct {
         const char *what;
@@ -141,6 +153,7 @@ static void each_number_moves(void) {
         {"cudaMalloc of 30 beside the allocator", {.beside = 30}},
         {"40 more out of the cached block", {.held = 40}},
         {"a segment of 80, cached as a whole", {.idle = 80}},
+        {"100 cached in a private pool", {.in_pool = 100}},
         {"a memory fraction of 0.5", {.fraction = -0.5}},
     };
     for (size_t row = 0; row < sizeof rows / sizeof rows[0]; ++row) {
@@ -153,6 +166,7 @@ static void each_number_moves(void) {
         world.beside += change->beside;
         world.held += change->held;
         world.idle += change->idle;
+        world.in_pool += change->in_pool;
         world.fraction += change->fraction;
         print_row(rows[row].what, &world);
     }
