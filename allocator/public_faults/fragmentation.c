@@ -186,7 +186,8 @@ static void held_by_others(const struct public_fault_teller *teller) {
     refused_with(teller, "", 4 * GIB, 824 * MIB, 24 * MIB, 176 * MIB, 512 * MIB, true);
 }
 
-// Sixteen regions of 256 MiB that cannot join are free: they go back before anything fails.
+// Sixteen regions of 256 MiB, none of them large enough, are free: they go back before anything
+// fails.
 static void free_regions_go_back(const struct public_fault_teller *teller) {
     struct allocator *const allocator = case_begin("", 4608 * MIB);
     void *regions[16];
@@ -199,6 +200,60 @@ static void free_regions_go_back(const struct public_fault_teller *teller) {
     tell(teller, "", "segments given back", 16, stats.num_device_free);
     tell(teller, "", "retries", 1, stats.num_alloc_retries);
     case_end(allocator);
+}
+
+// A program whose buffers grow: each is given back, and something smaller that stays lands in its
+// memory. Then one more.
+struct growth {
+    size_t capacity_mib, buffers_mib[3], kept_mib[3], last;
+    size_t up_front_mib;     // of the policy that takes its memory at the start
+    int64_t reserved_mib[3]; // growing, up front, expandable; after the last buffer
+};
+
+static bool grow_fails(struct allocator *allocator, const struct growth *growth) {
+    for (int step = 0; step < 3 && growth->buffers_mib[step] > 0; ++step) {
+        testing_free(allocator, testing_malloc(allocator, growth->buffers_mib[step] * MIB, NULL));
+        (void)testing_malloc(allocator, growth->kept_mib[step] * MIB, NULL);
+    }
+    return case_malloc(allocator, growth->last, NULL) == NULL;
+}
+
+static void grow_or_take_up_front(const struct public_fault_teller *teller,
+                                  const struct growth *growth) {
+    static const char *const policies[] = {"", "one segment, taken up front",
+                                           "expandable_segments:True"};
+    for (int policy = 0; policy < 3; ++policy) {
+        struct allocator *const allocator =
+            case_begin(policy == 2 ? policies[2] : "", growth->capacity_mib * MIB);
+        if (policy == 1)
+            testing_free(allocator, testing_malloc(allocator, growth->up_front_mib * MIB, NULL));
+        tell(teller, policies[policy], "out of memory", policy == 0, grow_fails(allocator, growth));
+        tell(teller, policies[policy], "reserved MiB", growth->reserved_mib[policy],
+             reserved_mib(allocator));
+        case_end(allocator);
+    }
+}
+
+// Each segment is pinned by what stays of its buffer. In one segment what stays lies side by side,
+// behind it the buffer: 160 + 320 + 480 + 1024 MiB.
+static void regions_that_cannot_join(const struct public_fault_teller *teller) {
+    grow_or_take_up_front(teller, &(struct growth){.capacity_mib = 2048,
+                                                   .buffers_mib = {256, 512, 768},
+                                                   .kept_mib = {160, 320, 480},
+                                                   .last = 1024 * MIB,
+                                                   .up_front_mib = 2048,
+                                                   .reserved_mib = {256 + 512 + 768, 2048, 2000}});
+}
+
+// 5,520,758,552 B are 5,265.006 MiB; the device and the buffers before are ours. Up front were 90
+// %.
+static void a_large_request_after_growth(const struct public_fault_teller *teller) {
+    grow_or_take_up_front(teller, &(struct growth){.capacity_mib = 11264,
+                                                   .buffers_mib = {2048, 4096},
+                                                   .kept_mib = {1280, 2560},
+                                                   .last = 5520758552,
+                                                   .up_front_mib = 10136,
+                                                   .reserved_mib = {2048 + 4096, 10136, 456 * 20}});
 }
 
 // A library that takes memory by itself finds none, until the cache is flushed.
@@ -234,6 +289,25 @@ static void lower_bound(const struct public_fault_teller *teller) {
     case_end(allocator);
 }
 
+// What users do about it: all tensors go to host memory and come back, side by side.
+static void moved_to_the_host_and_back(const struct public_fault_teller *teller) {
+    struct allocator *const allocator = case_begin("", 12 * GIB);
+    void *tensors[5];
+    testing_free(allocator, testing_malloc(allocator, 10 * GIB, NULL));
+    for (int index = 0; index < 5; ++index)
+        tensors[index] = testing_malloc(allocator, GIB, NULL);
+    tell(teller, "", "out of memory", 1, case_malloc(allocator, 6 * GIB, NULL) == NULL);
+    for (int index = 0; index < 5; ++index)
+        testing_free(allocator, tensors[index]);
+    BASE_CHECK_EQ(allocator_empty_cache(allocator), BASE_OK);
+    for (int index = 0; index < 5; ++index)
+        tensors[index] = testing_malloc(allocator, GIB, NULL);
+    tell(teller, "", "the same after all were moved away and back", 0,
+         case_malloc(allocator, 6 * GIB, NULL) == NULL);
+    tell(teller, "", "reserved MiB then", 5 * 1024 + 6 * 1024, reserved_mib(allocator));
+    case_end(allocator);
+}
+
 const struct public_fault_case public_faults_fragmentation[PUBLIC_FAULTS_FRAGMENTATION_COUNT] = {
     {.names = "pt#35901",
      .pattern = "a tensor as large as half the device, its segment cut up, asked for again",
@@ -252,20 +326,24 @@ const struct public_fault_case public_faults_fragmentation[PUBLIC_FAULTS_FRAGMEN
     {.names = "falkon#37 falkon#22",
      .pattern = "the second epoch's small block cuts the first one's large one",
      .run = second_epoch},
-    {.names = "pt#31252", .pattern = "would compaction have been enough", .run = lower_bound},
+    {.names = "pt#31252",
+     .pattern = "no recourse but to move all tensors away and back",
+     .run = moved_to_the_host_and_back},
     {.names = "pt#84540 pt#88081 taggui#188",
      .pattern = "memory is taken outside the allocator",
      .run = held_by_others},
     {.names = "tf#6111",
      .pattern = "growth makes regions that cannot join",
-     .run = free_regions_go_back},
+     .run = regions_that_cannot_join},
     {.names = "tf#30827 tf#26218",
      .pattern = "regions wholly free, but never given back",
      .run = free_regions_go_back},
     {.names = "jax#788",
      .pattern = "5.1 GiB refused after the move to growth",
-     .run = free_regions_go_back},
-    {.names = "tf#10152", .pattern = "no defragmentation", .run = lower_bound},
+     .run = a_large_request_after_growth},
+    {.names = "tf#10152",
+     .pattern = "no defragmentation: would it have been enough",
+     .run = lower_bound},
     {.names = "cutorch#707",
      .pattern = "a library that bypasses the allocator, beside 4 GB of freed tensors",
      .run = library_beside_the_cache},

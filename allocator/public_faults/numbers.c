@@ -81,24 +81,29 @@ static void no_limit_no_clause(const struct public_fault_teller *teller) {
     case_end(allocator);
 }
 
-// Sizes at every edge: no block of no bytes, no address twice, nothing changed by a refusal.
-static void edge_sizes(const struct public_fault_teller *teller) {
-    static const size_t refused[] = {SIZE_MAX - 512,  SIZE_MAX - 511, SIZE_MAX - 510,
-                                     SIZE_MAX - 1,    SIZE_MAX,       18446744073708433663u,
-                                     (size_t)1 << 63, (size_t)1 << 60};
+// Sizes that no device has: each is a plain out of memory, and nothing changed.
+static void refuse_sizes(const struct public_fault_teller *teller, const size_t *sizes,
+                         size_t count) {
     struct allocator *const allocator = case_begin("", GIB);
     char *const first = testing_malloc(allocator, 1, NULL);
     const struct allocator_stats before = testing_stats(allocator);
     int64_t accepted = 0;
-    for (size_t index = 0; index < sizeof refused / sizeof refused[0]; ++index) {
+    for (size_t index = 0; index < count; ++index) {
         void *pointer = first;
         accepted +=
-            allocator_malloc(allocator, 0, refused[index], NULL, &pointer) != BASE_OUT_OF_MEMORY ||
+            allocator_malloc(allocator, 0, sizes[index], NULL, &pointer) != BASE_OUT_OF_MEMORY ||
             pointer != first;
     }
     const struct allocator_stats after = testing_stats(allocator);
-    tell(teller, "", "huge sizes that are no plain out of memory", 0, accepted);
+    tell(teller, "", "sizes that are no plain out of memory", 0, accepted);
     tell(teller, "", "numbers changed by them", 0, memcmp(&before, &after, sizeof before) != 0);
+    case_end(allocator);
+}
+
+// At the edge of a block: no block of no bytes, no address twice.
+static void edge_blocks(const struct public_fault_teller *teller) {
+    struct allocator *const allocator = case_begin("", GIB);
+    char *const first = testing_malloc(allocator, 1, NULL);
     void *none = first;
     BASE_CHECK_EQ(allocator_malloc(allocator, 0, 0, NULL, &none), BASE_OK);
     tell(teller, "", "0 bytes give an address", 0, none != NULL);
@@ -112,6 +117,24 @@ static void edge_sizes(const struct public_fault_teller *teller) {
         end = pointer + blocks[index];
     }
     case_end(allocator);
+}
+
+// All 513 of them.
+static void sizes_that_round_to_nothing(const struct public_fault_teller *teller) {
+    static size_t sizes[513];
+    for (size_t index = 0; index < 513; ++index)
+        sizes[index] = SIZE_MAX - 512 + index;
+    refuse_sizes(teller, sizes, 513);
+    edge_blocks(teller);
+}
+
+static void a_size_of_nearly_all_addresses(const struct public_fault_teller *teller) {
+    refuse_sizes(teller, &(size_t){18446744073708433663u}, 1);
+}
+
+static void sizes_of_half_of_all_addresses(const struct public_fault_teller *teller) {
+    static const size_t half = (size_t)1 << 63;
+    refuse_sizes(teller, (size_t[]){half - 1, half, half + 1, half + half / 2}, 4);
 }
 
 const struct public_fault_case public_faults_numbers[PUBLIC_FAULTS_NUMBERS_COUNT] = {
@@ -128,11 +151,13 @@ const struct public_fault_case public_faults_numbers[PUBLIC_FAULTS_NUMBERS_COUNT
     {.names = "mflux#730 ColossalAI#650",
      .pattern = "peaks that depend on timing",
      .elsewhere = "the simulator's: virtual time makes each run the same"},
-    {.names = "pt#182446", .pattern = "sizes near SIZE_MAX round to 0", .run = edge_sizes},
+    {.names = "pt#182446",
+     .pattern = "sizes near SIZE_MAX round to 0",
+     .run = sizes_that_round_to_nothing},
     {.names = "pt#57571",
      .pattern = "18446744073708433663 bytes trip an assertion",
-     .run = edge_sizes},
-    {.names = "pt#182277", .pattern = "2^63 bytes and more", .run = edge_sizes},
+     .run = a_size_of_nearly_all_addresses},
+    {.names = "pt#182277", .pattern = "2^63 bytes and more", .run = sizes_of_half_of_all_addresses},
     {.names = "pt#139181 accelerate#2868",
      .pattern = "a shape whose product overflows",
      .elsewhere = "a matter of tensors: sizes are made of shapes there"},
