@@ -9,6 +9,7 @@
 
 static const struct workload_program *const programs[] = {
     &workload_patterns,
+    &workload_transformer,
 };
 #define PROGRAM_COUNT (sizeof programs / sizeof *programs)
 

@@ -5,6 +5,7 @@
 #include "workload/run.h"
 
 extern const struct workload_program workload_patterns;
+extern const struct workload_program workload_transformer;
 
 void workload__run_streams_destroy(struct workload_run *run);
 
