@@ -19,6 +19,7 @@ static inline bool cca__scopes_are_captures(const struct cca *cca) {
     return cca->config.torch_minor <= 10;
 }
 
+enum cca__caller cca__caller_of_status(enum cudaStreamCaptureStatus status);
 // What the driver says of one stream.
 enum base_status cca__stream_caller(cudaStream_t stream, enum cca__caller *caller) BASE_MUST_USE;
 
@@ -26,6 +27,13 @@ enum base_status cca__stream_caller(cudaStream_t stream, enum cca__caller *calle
 // held.
 enum base_status cca__caller_of(struct cca__device *device, cudaStream_t handle,
                                 enum cca__caller *caller) BASE_MUST_USE;
+// The same for a request, which has to know more: *known is what the driver was asked on the way.
+enum base_status cca__caller_of_request(struct cca__device *device, cudaStream_t handle,
+                                        enum cca__caller *caller,
+                                        struct cca__known_capture *known) BASE_MUST_USE;
+// Whether the driver is likely to say of this stream that it is captured, and its word decides: it
+// was when the graph was looked at last. Then one question for the whole state comes first.
+bool cca__expects_capture(const struct cca__stream *stream);
 // A call about all streams on which captures began. captures_lock not held.
 enum base_status cca__caller_of_device(struct cca__device *device,
                                        enum cca__caller *caller) BASE_MUST_USE;

@@ -21,8 +21,10 @@ enum base_status cca__capture_state_read(cudaStream_t stream, struct cca__captur
         cudaStreamGetCaptureInfo(stream, &status, &capture, &graph, &terminals, &edges, &count);
     if (error != cudaSuccess)
         return cca__cuda_failed(error, "cudaStreamGetCaptureInfo of stream %p", (void *)stream);
+    state->status = status;
     if (status != cudaStreamCaptureStatusActive) return BASE_OK;
     *state = (struct cca__capture_state){
+        .status = status,
         .is_active = true,
         .capture = capture,
         .graph = graph,
@@ -34,8 +36,7 @@ enum base_status cca__capture_state_read(cudaStream_t stream, struct cca__captur
 
 //------------------------------------------------------------------------------------------------
 
-static enum base_status reserve(struct cca__node_list *list, size_t more) {
-    if (list->capacity - list->count >= more) return BASE_OK;
+enum base_status cca__node_list_grow(struct cca__node_list *list, size_t more) {
     size_t capacity = list->capacity == 0 ? 32 : 2 * list->capacity;
     while (capacity - list->count < more)
         capacity *= 2;
@@ -48,12 +49,6 @@ static enum base_status reserve(struct cca__node_list *list, size_t more) {
     return BASE_OK;
 }
 
-enum base_status cca__node_list_push(struct cca__node_list *list, cudaGraphNode_t node) {
-    const enum base_status status = reserve(list, 1);
-    if (status == BASE_OK) list->nodes[list->count++] = node;
-    return status;
-}
-
 void cca__node_list_deinit(struct cca__node_list *list) {
     free(list->nodes);
     *list = (struct cca__node_list){0};
@@ -61,8 +56,9 @@ void cca__node_list_deinit(struct cca__node_list *list) {
 
 //------------------------------------------------------------------------------------------------
 
-// A node rarely depends on more; those that do are asked again.
-#define DEPENDENCIES_AT_ONCE 16
+// A node rarely depends on more than two; those with so many are asked again. The driver clears
+// what it does not fill, so room costs.
+#define DEPENDENCIES_AT_ONCE 4
 
 static enum base_status ask(cudaGraphNode_t node, cudaGraphNode_t *nodes, cudaGraphEdgeData *edges,
                             size_t *count) {
@@ -74,7 +70,7 @@ static enum base_status ask(cudaGraphNode_t node, cudaGraphNode_t *nodes, cudaGr
 static enum base_status ask_many(cudaGraphNode_t node, struct cca__node_list *list) {
     size_t count = 0;
     enum base_status status = ask(node, NULL, NULL, &count);
-    if (status == BASE_OK) status = reserve(list, count);
+    if (status == BASE_OK) status = cca__node_list_reserve(list, count);
     if (status != BASE_OK) return status;
     cudaGraphEdgeData *const edges = malloc(count * sizeof *edges);
     if (edges == NULL)
@@ -87,7 +83,7 @@ static enum base_status ask_many(cudaGraphNode_t node, struct cca__node_list *li
 
 enum base_status cca__node_dependencies(cudaGraphNode_t node, struct cca__node_list *list) {
     cudaGraphEdgeData edges[DEPENDENCIES_AT_ONCE];
-    enum base_status status = reserve(list, DEPENDENCIES_AT_ONCE);
+    enum base_status status = cca__node_list_reserve(list, DEPENDENCIES_AT_ONCE);
     if (status != BASE_OK) return status;
     size_t count = DEPENDENCIES_AT_ONCE;
     status = ask(node, list->nodes + list->count, edges, &count);

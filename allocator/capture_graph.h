@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 struct cca__capture_state {
+    enum cudaStreamCaptureStatus status;
     bool is_active; // the stream is being captured; the rest is set only then
     unsigned long long capture;
     cudaGraph_t graph;
@@ -27,8 +28,17 @@ struct cca__node_list {
     cudaGraphNode_t *nodes;
     size_t count, capacity;
 };
-enum base_status cca__node_list_push(struct cca__node_list *list,
-                                     cudaGraphNode_t node) BASE_MUST_USE;
+enum base_status cca__node_list_grow(struct cca__node_list *list, size_t more) BASE_MUST_USE;
+BASE_MUST_USE static inline enum base_status cca__node_list_reserve(struct cca__node_list *list,
+                                                                    size_t more) {
+    return list->capacity - list->count >= more ? BASE_OK : cca__node_list_grow(list, more);
+}
+BASE_MUST_USE static inline enum base_status cca__node_list_push(struct cca__node_list *list,
+                                                                 cudaGraphNode_t node) {
+    const enum base_status status = cca__node_list_reserve(list, 1);
+    if (status == BASE_OK) list->nodes[list->count++] = node;
+    return status;
+}
 void cca__node_list_deinit(struct cca__node_list *list);
 
 // Appends the nodes that NODE depends on. One call of the driver where they are few.

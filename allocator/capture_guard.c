@@ -1,6 +1,7 @@
 // See capture_guard.h. Guards are few and short-lived: lists are walked.
 #include "allocator/capture_guard.h"
 
+#include "allocator/array.h"
 #include "allocator/device.h"
 #include "allocator/expandable_blocks.h"
 
@@ -14,15 +15,11 @@ enum base_status cca__guards_reserve_locked(struct cca__stream *stream, uint32_t
     }
     struct cca__guards *const guards = stream->guards;
     *number = guards->made;
-    if (guards->count < guards->capacity)
-        return BASE_OK;
-    const size_t capacity = guards->capacity == 0 ? 16 : 2 * guards->capacity;
-    struct cca__guard *const more = realloc(guards->guards, capacity * sizeof *more);
-    if (more == NULL)
-        return base_status_set(BASE_HOST_MEMORY, "out of host memory for %zu blocks of a capture",
-                               capacity);
+    if (guards->count < guards->capacity) return BASE_OK;
+    struct cca__guard *const more =
+        cca__array_grow(guards->guards, &guards->capacity, sizeof *more, 16, "blocks of a capture");
+    if (more == NULL) return BASE_HOST_MEMORY;
     guards->guards = more;
-    guards->capacity = capacity;
     return BASE_OK;
 }
 
@@ -42,8 +39,7 @@ static void remove_at(struct cca__stream *stream, size_t place) {
 
 void cca__guards_remove_locked(struct cca__stream *stream, uint32_t number) {
     for (size_t place = 0; place < stream->guards->count; ++place) {
-        if (stream->guards->guards[place].number != number)
-            continue;
+        if (stream->guards->guards[place].number != number) continue;
         remove_at(stream, place);
         return;
     }
@@ -64,8 +60,7 @@ void cca__guards_end_capture_locked(struct cca__stream *stream, uint64_t capture
 }
 
 void cca__guards_free(struct cca__stream *stream) {
-    if (stream->guards != NULL)
-        free(stream->guards->guards);
+    if (stream->guards != NULL) free(stream->guards->guards);
     free(stream->guards);
     stream->guards = NULL;
 }
@@ -82,21 +77,18 @@ static bool is_guarded(const struct cca *cca, const struct cca__pool *pool,
     const uint64_t end = block->address + (splits ? rounded : block->size);
     for (size_t place = 0; place < guards->count; ++place) {
         const struct cca__guard *const guard = &guards->guards[place];
-        if (guard->address < end && block->address < guard->address + guard->size)
-            return true;
+        if (guard->address < end && block->address < guard->address + guard->size) return true;
     }
     return false;
 }
 
 uint32_t cca__guards_pass_locked(struct cca *cca, struct cca__pool *pool, uint32_t number,
                                  size_t rounded) {
-    if (pool->stream->guards->count == 0)
-        return number;
+    if (pool->stream->guards->count == 0) return number;
     while (number != 0) {
         const struct cca__block *const block = cca__block_at(cca, number);
         const bool is_usable = !cca__block_is_expandable(block) || cca->config.expandable_segments;
-        if (is_usable && !is_guarded(cca, pool, block, rounded))
-            return number;
+        if (is_usable && !is_guarded(cca, pool, block, rounded)) return number;
         number = cca__free_index_next(&pool->index, cca->blocks, number);
     }
     return 0;

@@ -29,12 +29,14 @@ static enum base_status add_marker(cudaStream_t stream, const struct cca__captur
                             (void *)stream);
 }
 
-static enum base_status mark_streams(const cudaStream_t *streams, size_t stream_count,
+static enum base_status mark_streams(const struct cca__capture_state *first,
+                                     const cudaStream_t *streams, size_t stream_count,
                                      struct cca__marked_free *freed) {
+    struct cca__capture_state state = *first;
     for (size_t index = 0; index < stream_count; ++index) {
-        struct cca__capture_state state;
         cudaGraphNode_t marker;
-        enum base_status status = cca__capture_state_read(streams[index], &state);
+        enum base_status status =
+            index == 0 ? BASE_OK : cca__capture_state_read(streams[index], &state);
         if (status != BASE_OK) return status;
         if (!state.is_active || (index > 0 && state.capture != freed->capture)) {
             freed->nodes.count = 0;
@@ -65,11 +67,12 @@ static enum base_status reserve(struct cca__capture_markers *markers) {
 }
 
 enum base_status cca__markers_defer(struct cca__capture_markers *markers,
+                                    const struct cca__capture_state *state,
                                     const cudaStream_t *streams, size_t stream_count,
                                     uint64_t token, bool *is_marked) {
     struct cca__marked_free freed = {.token = token, .stream = streams[0]};
     enum base_status status = reserve(markers);
-    if (status == BASE_OK) status = mark_streams(streams, stream_count, &freed);
+    if (status == BASE_OK) status = mark_streams(state, streams, stream_count, &freed);
     if (status != BASE_OK || freed.nodes.count == 0) {
         cca__node_list_deinit(&freed.nodes);
         if (status == BASE_OK) *is_marked = false;
@@ -114,17 +117,28 @@ static enum base_status reach_from(struct reach *reach, cudaGraphNode_t terminal
     return status;
 }
 
-static enum base_status reach_from_stream(struct reach *reach, cudaStream_t stream,
+static enum base_status reach_from_stream(struct reach *reach,
+                                          const struct cca__capture_state *state,
                                           unsigned long long capture) {
-    struct cca__capture_state state;
-    enum base_status status = cca__capture_state_read(stream, &state);
-    if (status != BASE_OK || !state.is_active || state.capture != capture) return status;
+    if (!state->is_active || state->capture != capture) return BASE_OK;
     struct cca__node_list terminals = {0};
-    for (size_t index = 0; index < state.terminal_count && status == BASE_OK; ++index)
-        status = cca__node_list_push(&terminals, state.terminals[index]);
+    enum base_status status = BASE_OK;
+    for (size_t index = 0; index < state->terminal_count && status == BASE_OK; ++index)
+        status = cca__node_list_push(&terminals, state->terminals[index]);
     for (size_t index = 0; index < terminals.count && status == BASE_OK; ++index)
         status = reach_from(reach, terminals.nodes[index]);
     cca__node_list_deinit(&terminals);
+    return status;
+}
+
+static enum base_status reach_from_all(struct reach *reach, const cudaStream_t *streams,
+                                       size_t stream_count, unsigned long long capture) {
+    enum base_status status = BASE_OK;
+    for (size_t index = 0; index < stream_count && status == BASE_OK; ++index) {
+        struct cca__capture_state state;
+        status = cca__capture_state_read(streams[index], &state);
+        if (status == BASE_OK) status = reach_from_stream(reach, &state, capture);
+    }
     return status;
 }
 
@@ -157,22 +171,19 @@ static void take_proven(struct cca__capture_markers *markers, const struct reach
 }
 
 enum base_status cca__markers_look(struct cca__capture_markers *markers, cudaStream_t stream,
+                                   const struct cca__capture_state *state,
                                    const cudaStream_t *streams, size_t stream_count,
                                    const uint64_t **tokens, size_t *count) {
+    const unsigned long long capture = state->capture; // STATE goes with the next question
     struct reach reach = {0};
-    struct cca__capture_state state;
     *tokens = NULL;
     *count = 0;
-    enum base_status status = cca__capture_state_read(stream, &state);
-    if (status != BASE_OK || !state.is_active || state.terminal_count == 0) return status;
-    if (markers->rule == CCA__MARKERS_PER_STREAM)
-        status = reach_from_stream(&reach, stream, state.capture);
-    for (size_t index = 0;
-         index < stream_count && markers->rule == CCA__MARKERS_GRAPH_WIDE && status == BASE_OK;
-         ++index)
-        status = reach_from_stream(&reach, streams[index], state.capture);
+    if (!state->is_active || state->terminal_count == 0) return BASE_OK;
+    const enum base_status status = markers->rule == CCA__MARKERS_PER_STREAM
+                                        ? reach_from_stream(&reach, state, capture)
+                                        : reach_from_all(&reach, streams, stream_count, capture);
     if (status == BASE_OK) {
-        take_proven(markers, &reach, stream, state.capture, count);
+        take_proven(markers, &reach, stream, capture, count);
         *tokens = markers->proven;
     }
     base_address_map_deinit(&reach.behind);

@@ -16,6 +16,7 @@
 #ifndef TIDEMARK_ALLOCATOR_CAPTURE_MARKERS_H
 #define TIDEMARK_ALLOCATOR_CAPTURE_MARKERS_H
 
+#include "allocator/capture_graph.h"
 #include "base/status.h"
 
 #include <cuda_runtime_api.h>
@@ -36,17 +37,19 @@ struct cca__capture_markers {
     size_t proven_capacity;
 };
 
-// Notes a free and puts its markers into the graph. STREAMS[0] is the block's own stream. If a
-// stream is not captured the block is never proven (*is_marked false); nodes that were added before
-// that was found stay in the graph.
+// Notes a free and puts its markers into the graph. STREAMS[0] is the block's own stream,
+// whose state is STATE. If a stream is not captured the block is never proven (*is_marked false);
+// nodes that were added before that was found stay in the graph.
 enum base_status cca__markers_defer(struct cca__capture_markers *markers,
+                                    const struct cca__capture_state *state,
                                     const cudaStream_t *streams, size_t stream_count,
                                     uint64_t token, bool *is_marked) BASE_MUST_USE;
 
-// Before an allocation on STREAM: the tokens that are proven, in order of their frees; they do not
-// wait any more. STREAMS: all that the program uses, for the graph-wide rule. *tokens is valid
-// until the next call.
+// Before an allocation on STREAM, whose state is STATE: the tokens that are proven, in order of
+// their frees; they do not wait any more. STREAMS: all that the program uses, for the graph-wide
+// rule. *tokens is valid until the next call.
 enum base_status cca__markers_look(struct cca__capture_markers *markers, cudaStream_t stream,
+                                   const struct cca__capture_state *state,
                                    const cudaStream_t *streams, size_t stream_count,
                                    const uint64_t **tokens, size_t *count) BASE_MUST_USE;
 

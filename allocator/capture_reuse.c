@@ -8,6 +8,7 @@
 // anew.
 #include "allocator/capture_reuse.h"
 
+#include "allocator/array.h"
 #include "allocator/capture_graph.h"
 
 #include <stdlib.h>
@@ -23,11 +24,11 @@ struct cca__reuse_ticket {
 };
 
 // What a view knows of a node: these, and above them the number of the first waiting ticket.
-#define NODE_VISITED  ((uint64_t)1) // comes before the stream's next operation
+#define NODE_VISITED ((uint64_t)1)  // comes before the stream's next operation
 #define NODE_TERMINAL ((uint64_t)2) // in this walk: a terminal, not met as a dependency so far
-#define NODE_FRONT    ((uint64_t)4) // in the front of the last walk, not met again so far
-#define NODE_FLAGS    ((uint64_t)7)
-#define TICKET_SHIFT  3
+#define NODE_FRONT ((uint64_t)4)    // in the front of the last walk, not met again so far
+#define NODE_FLAGS ((uint64_t)7)
+#define TICKET_SHIFT 3
 
 struct cca__reuse_view {
     cudaStream_t stream;
@@ -47,9 +48,7 @@ static struct cca__reuse_ticket *ticket_at(const struct cca__capture_reuse *reus
 //------------------------------------------------------------------------------------------------
 // Nodes of a view.
 
-static uint64_t key_of(cudaGraphNode_t node) {
-    return (uint64_t)(uintptr_t)node;
-}
+static uint64_t key_of(cudaGraphNode_t node) { return (uint64_t)(uintptr_t)node; }
 
 static uint64_t flags_of(const struct cca__reuse_view *view, cudaGraphNode_t node) {
     uint64_t value;
@@ -71,14 +70,10 @@ static enum base_status ticket_take(struct cca__capture_reuse *reuse, uint32_t *
         return BASE_OK;
     }
     if (reuse->ticket_count == reuse->ticket_capacity) {
-        const size_t capacity = reuse->ticket_capacity == 0 ? 64 : 2 * reuse->ticket_capacity;
-        struct cca__reuse_ticket *const tickets =
-            realloc(reuse->tickets, capacity * sizeof *tickets);
-        if (tickets == NULL)
-            return base_status_set(BASE_HOST_MEMORY, "out of host memory for %zu deferred frees",
-                                   capacity);
+        struct cca__reuse_ticket *const tickets = cca__array_grow(
+            reuse->tickets, &reuse->ticket_capacity, sizeof *tickets, 64, "deferred frees");
+        if (tickets == NULL) return BASE_HOST_MEMORY;
         reuse->tickets = tickets;
-        reuse->ticket_capacity = capacity;
         if (reuse->ticket_count == 0) reuse->ticket_count = 1;
     }
     *number = (uint32_t)reuse->ticket_count++;
@@ -111,13 +106,10 @@ static void view_clear(struct cca__capture_reuse *reuse, struct cca__reuse_view 
 static enum base_status view_add(struct cca__capture_reuse *reuse, cudaStream_t stream,
                                  struct cca__reuse_view **view) {
     if (reuse->view_count == reuse->view_capacity) {
-        const size_t capacity = reuse->view_capacity == 0 ? 8 : 2 * reuse->view_capacity;
         struct cca__reuse_view **const list =
-            realloc(reuse->view_list, capacity * sizeof *reuse->view_list);
-        if (list == NULL)
-            return base_status_set(BASE_HOST_MEMORY, "out of host memory for %zu views", capacity);
+            cca__array_grow(reuse->view_list, &reuse->view_capacity, sizeof *list, 8, "views");
+        if (list == NULL) return BASE_HOST_MEMORY;
         reuse->view_list = list;
-        reuse->view_capacity = capacity;
     }
     struct cca__reuse_view *const added = calloc(1, sizeof *added);
     if (added == NULL)
@@ -192,37 +184,30 @@ static void judge_later(struct cca__capture_reuse *reuse, struct cca__reuse_view
 //------------------------------------------------------------------------------------------------
 // The walk.
 
-static enum base_status visit(struct cca__capture_reuse *reuse, struct cca__reuse_view *view,
-                              cudaGraphNode_t node, uint64_t flags) {
-    const uint64_t known = flags_of(view, node);
-    enum base_status status = cca__node_list_push(&view->stack, node);
-    if (status == BASE_OK) status = set_flags(view, node, flags | NODE_VISITED);
+// A node that the stream's next operation comes behind. A front is met when the stream turns out to
+// be behind it still. A terminal that was visited and is not of the front has something of the
+// front behind it; one that another node depends on is none of the next front.
+static inline enum base_status meet(struct cca__capture_reuse *reuse, struct cca__reuse_view *view,
+                                    cudaGraphNode_t node, bool is_terminal) {
+    uint64_t *known;
+    enum base_status status = base_address_map_place(&view->nodes, key_of(node), &known);
     if (status != BASE_OK) return status;
-    judge_later(reuse, view, (uint32_t)(known >> TICKET_SHIFT));
+    if ((*known & NODE_VISITED) == 0) {
+        const uint32_t waiting = (uint32_t)(*known >> TICKET_SHIFT);
+        status = cca__node_list_push(&view->stack, node);
+        if (status != BASE_OK) return status;
+        *known = NODE_VISITED | (is_terminal ? NODE_TERMINAL : 0);
+        if (waiting != 0) judge_later(reuse, view, waiting);
+        return BASE_OK;
+    }
+    const bool is_front = (*known & NODE_FRONT) != 0;
+    view->front_missed -= is_front;
+    *known &= ~NODE_FRONT;
+    if (!is_terminal)
+        *known &= ~NODE_TERMINAL;
+    else if (is_front)
+        *known |= NODE_TERMINAL;
     return BASE_OK;
-}
-
-// A node of the last front that the stream is still behind.
-static uint64_t meet_front(struct cca__reuse_view *view, uint64_t flags) {
-    view->front_missed -= (flags & NODE_FRONT) != 0;
-    return flags & ~NODE_FRONT;
-}
-
-static enum base_status enter_terminal(struct cca__capture_reuse *reuse,
-                                       struct cca__reuse_view *view, cudaGraphNode_t node) {
-    const uint64_t known = flags_of(view, node);
-    if ((known & NODE_VISITED) == 0) return visit(reuse, view, node, NODE_TERMINAL);
-    // One that was visited and is not of the front has something of the front behind it.
-    if ((known & NODE_FRONT) == 0) return BASE_OK;
-    return set_flags(view, node, meet_front(view, known) | NODE_TERMINAL);
-}
-
-static enum base_status follow(struct cca__capture_reuse *reuse, struct cca__reuse_view *view,
-                               cudaGraphNode_t node) {
-    const uint64_t known = flags_of(view, node);
-    if ((known & NODE_VISITED) == 0) return visit(reuse, view, node, 0);
-    if ((known & (NODE_FRONT | NODE_TERMINAL)) == 0) return BASE_OK;
-    return set_flags(view, node, meet_front(view, known) & ~NODE_TERMINAL);
 }
 
 static enum base_status walk(struct cca__capture_reuse *reuse, struct cca__reuse_view *view) {
@@ -230,12 +215,12 @@ static enum base_status walk(struct cca__capture_reuse *reuse, struct cca__reuse
     struct cca__node_list *const stack = &view->stack;
     stack->count = 0;
     for (size_t index = 0; index < view->terminals.count && status == BASE_OK; ++index)
-        status = enter_terminal(reuse, view, view->terminals.nodes[index]);
+        status = meet(reuse, view, view->terminals.nodes[index], true);
     while (stack->count > 0 && status == BASE_OK) {
         view->dependencies.count = 0;
         status = cca__node_dependencies(stack->nodes[--stack->count], &view->dependencies);
         for (size_t index = 0; index < view->dependencies.count && status == BASE_OK; ++index)
-            status = follow(reuse, view, view->dependencies.nodes[index]);
+            status = meet(reuse, view, view->dependencies.nodes[index], false);
     }
     return status;
 }
@@ -338,35 +323,42 @@ static enum base_status judge(struct cca__capture_reuse *reuse, struct cca__reus
 //------------------------------------------------------------------------------------------------
 // The interface.
 
-// Appends the terminals of all streams; none if one of them is not captured or in another graph.
-static enum base_status gather_markers(const cudaStream_t *streams, size_t stream_count,
-                                       unsigned long long *capture,
+static enum base_status push_terminals(struct cca__node_list *list,
+                                       const struct cca__capture_state *state) {
+    enum base_status status = BASE_OK;
+    for (size_t index = 0; index < state->terminal_count && status == BASE_OK; ++index)
+        status = cca__node_list_push(list, state->terminals[index]);
+    return status;
+}
+
+// Appends the terminals of all streams, FIRST that of the first; none if one of them is not
+// captured or in another graph.
+static enum base_status gather_markers(const struct cca__capture_state *first,
+                                       const cudaStream_t *streams, size_t stream_count,
                                        struct cca__node_list *markers) {
-    cudaGraph_t graph = NULL;
-    for (size_t index = 0; index < stream_count; ++index) {
-        struct cca__capture_state state;
-        enum base_status status = cca__capture_state_read(streams[index], &state);
-        if (status != BASE_OK) return status;
-        if (!state.is_active || (index > 0 && state.graph != graph)) {
+    struct cca__capture_state state = *first;
+    const cudaGraph_t graph = first->graph;
+    enum base_status status = BASE_OK;
+    for (size_t index = 0; index < stream_count && status == BASE_OK; ++index) {
+        if (index > 0) status = cca__capture_state_read(streams[index], &state);
+        if (status == BASE_OK && (!state.is_active || state.graph != graph)) {
             markers->count = 0;
             return BASE_OK;
         }
-        graph = state.graph;
-        if (index == 0) *capture = state.capture;
-        for (size_t node = 0; node < state.terminal_count && status == BASE_OK; ++node)
-            status = cca__node_list_push(markers, state.terminals[node]);
-        if (status != BASE_OK) return status;
+        if (status == BASE_OK) status = push_terminals(markers, &state);
     }
-    return BASE_OK;
+    return status;
 }
 
-enum base_status cca__reuse_defer(struct cca__capture_reuse *reuse, const cudaStream_t *streams,
-                                  size_t stream_count, uint64_t token, uint32_t *ticket) {
+enum base_status cca__reuse_defer(struct cca__capture_reuse *reuse,
+                                  const struct cca__capture_state *state,
+                                  const cudaStream_t *streams, size_t stream_count, uint64_t token,
+                                  uint32_t *ticket) {
+    const unsigned long long capture = state->capture; // STATE goes with the next question
     struct cca__node_list markers = {0};
     struct cca__reuse_view *view;
-    unsigned long long capture = 0;
     uint32_t number = 0;
-    enum base_status status = gather_markers(streams, stream_count, &capture, &markers);
+    enum base_status status = gather_markers(state, streams, stream_count, &markers);
     if (status == BASE_OK && markers.count > 0) {
         status = view_of(reuse, streams[0], capture, &view);
         if (status == BASE_OK) status = ticket_take(reuse, &number);
@@ -394,18 +386,16 @@ enum base_status cca__reuse_defer(struct cca__capture_reuse *reuse, const cudaSt
 }
 
 enum base_status cca__reuse_look(struct cca__capture_reuse *reuse, cudaStream_t stream,
-                                 const uint64_t **tokens, size_t *count) {
-    struct cca__capture_state state;
+                                 const struct cca__capture_state *state, const uint64_t **tokens,
+                                 size_t *count) {
     struct cca__reuse_view *view;
     *tokens = NULL;
     *count = 0;
-    enum base_status status = cca__capture_state_read(stream, &state);
-    if (status != BASE_OK || !state.is_active || state.terminal_count == 0) return status;
-    status = view_of(reuse, stream, state.capture, &view);
-    // The driver's array lives until its next call for the stream.
-    if (status == BASE_OK) view->terminals.count = 0;
-    for (size_t index = 0; index < state.terminal_count && status == BASE_OK; ++index)
-        status = cca__node_list_push(&view->terminals, state.terminals[index]);
+    if (!state->is_active || state->terminal_count == 0) return BASE_OK;
+    enum base_status status = view_of(reuse, stream, state->capture, &view);
+    if (status != BASE_OK) return status;
+    view->terminals.count = 0;
+    status = push_terminals(&view->terminals, state);
     if (status == BASE_OK) status = advance(reuse, view);
     if (status == BASE_OK) status = judge(reuse, view, count);
     if (status == BASE_OK) *tokens = reuse->proven;

@@ -17,6 +17,7 @@
 #ifndef TIDEMARK_ALLOCATOR_CAPTURE_REUSE_H
 #define TIDEMARK_ALLOCATOR_CAPTURE_REUSE_H
 
+#include "allocator/capture_graph.h"
 #include "base/address_map.h"
 #include "base/status.h"
 
@@ -49,17 +50,19 @@ struct cca__capture_reuse {
     size_t proven_capacity; // of both
 };
 
-// Notes a free: STREAMS[0] is the block's own stream, the others used it. TOKEN is what the caller
-// knows the block by. *ticket is 0 if the block cannot be reused in this capture: a stream is not
-// captured, or in another graph, or nothing was captured on any.
-enum base_status cca__reuse_defer(struct cca__capture_reuse *reuse, const cudaStream_t *streams,
-                                  size_t stream_count, uint64_t token,
+// Notes a free: STREAMS[0] is the block's own stream, whose state is STATE, the others used it.
+// TOKEN is what the caller knows the block by. *ticket is 0 if the block cannot be reused in this
+// capture: a stream is not captured, or in another graph, or nothing was captured on any.
+enum base_status cca__reuse_defer(struct cca__capture_reuse *reuse,
+                                  const struct cca__capture_state *state,
+                                  const cudaStream_t *streams, size_t stream_count, uint64_t token,
                                   uint32_t *ticket) BASE_MUST_USE;
 
-// Before an allocation on STREAM: the tokens whose blocks may be used again, in order of their
-// frees; their tickets are gone. *tokens is valid until the next call.
+// Before an allocation on STREAM, whose state is STATE: the tokens whose blocks may be used again,
+// in order of their frees; their tickets are gone. *tokens is valid until the next call.
 enum base_status cca__reuse_look(struct cca__capture_reuse *reuse, cudaStream_t stream,
-                                 const uint64_t **tokens, size_t *count) BASE_MUST_USE;
+                                 const struct cca__capture_state *state, const uint64_t **tokens,
+                                 size_t *count) BASE_MUST_USE;
 
 // The block does not wait for this policy any more.
 void cca__reuse_drop(struct cca__capture_reuse *reuse, uint32_t ticket);

@@ -19,10 +19,10 @@
 #include <string.h>
 
 #define STREAMS_MAX 6
-#define EVENTS_MAX  8
-#define BLOCKS_MAX  8
-#define NODES_MAX   512
-#define WORDS       (NODES_MAX / 64)
+#define EVENTS_MAX 8
+#define BLOCKS_MAX 8
+#define NODES_MAX 512
+#define WORDS (NODES_MAX / 64)
 
 enum rule { RULE_PRESENT, RULE_MARKERS, RULE_MARKERS_GRAPH_WIDE, RULE_COUNT };
 static const char *const rule_names[RULE_COUNT] = {"present form", "markers, per stream",
@@ -58,9 +58,7 @@ struct program {
     uint64_t proven, unsound, safe;
 };
 
-static void noop(const void *argument) {
-    (void)argument;
-}
+static void noop(const void *argument) { (void)argument; }
 
 #define CHECK_CUDA(call) BASE_CHECK_EQ(call, cudaSuccess)
 
@@ -252,29 +250,34 @@ static void step_free(struct program *program) {
     if (count == 1) return; // free at once
     if (program->plant == PLANT_MISSING_STREAM) --count;
     bool is_marked;
+    struct cca__capture_state state;
+    BASE_CHECK_EQ(cca__capture_state_read(streams[0], &state), BASE_OK);
     if (program->rule == RULE_PRESENT)
-        BASE_CHECK_EQ(
-            cca__reuse_defer(&program->reuse, streams, count, (uint64_t)number, &block->ticket),
-            BASE_OK);
+        BASE_CHECK_EQ(cca__reuse_defer(&program->reuse, &state, streams, count, (uint64_t)number,
+                                       &block->ticket),
+                      BASE_OK);
     else
-        BASE_CHECK_EQ(
-            cca__markers_defer(&program->markers, streams, count, (uint64_t)number, &is_marked),
-            BASE_OK);
+        BASE_CHECK_EQ(cca__markers_defer(&program->markers, &state, streams, count,
+                                         (uint64_t)number, &is_marked),
+                      BASE_OK);
     block->is_waiting = true;
 }
 
 static void step_allocate(struct program *program) {
     const int stream = pick(program, program->stream_count);
     const cudaStream_t handle = program->streams[stream];
+    struct cca__capture_state state;
     const uint64_t *tokens;
     size_t count;
+    BASE_CHECK_EQ(cca__capture_state_read(handle, &state), BASE_OK);
     if (program->rule == RULE_PRESENT)
-        BASE_CHECK_EQ(cca__reuse_look(&program->reuse, handle, &tokens, &count), BASE_OK);
+        BASE_CHECK_EQ(cca__reuse_look(&program->reuse, handle, &state, &tokens, &count), BASE_OK);
     else if (program->plant == PLANT_ONE_STREAM)
-        BASE_CHECK_EQ(cca__markers_look(&program->markers, handle, &handle, 1, &tokens, &count),
-                      BASE_OK);
+        BASE_CHECK_EQ(
+            cca__markers_look(&program->markers, handle, &state, &handle, 1, &tokens, &count),
+            BASE_OK);
     else
-        BASE_CHECK_EQ(cca__markers_look(&program->markers, handle, program->streams,
+        BASE_CHECK_EQ(cca__markers_look(&program->markers, handle, &state, program->streams,
                                         (size_t)program->stream_count, &tokens, &count),
                       BASE_OK);
     judge_answer(program, stream, tokens, count);

@@ -25,8 +25,7 @@ enum base_status cca_capture_begin(struct allocator *allocator, int ordinal,
                                    const struct cca_capture *capture) {
     struct cca__device *device;
     enum base_status status = cca__device_get(cca__of(allocator), ordinal, &device);
-    if (status != BASE_OK)
-        return status;
+    if (status != BASE_OK) return status;
     lock(device);
     status = cca__marks_begin(&device->captures.marks, capture);
     return unlock(device, status);
@@ -35,15 +34,13 @@ enum base_status cca_capture_begin(struct allocator *allocator, int ordinal,
 enum base_status cca_capture_end(struct allocator *allocator, int ordinal, unsigned long long id) {
     struct cca__device *device;
     enum base_status status = cca__device_get(cca__of(allocator), ordinal, &device);
-    if (status != BASE_OK)
-        return status;
+    if (status != BASE_OK) return status;
     lock(device);
     const uint64_t bit = cca__marks_bit(&device->captures.marks, id);
     const struct cca_capture capture =
         bit != 0 ? device->captures.marks.captures[__builtin_ctzll(bit)] : (struct cca_capture){0};
     status = cca__marks_end(&device->captures.marks, id);
-    if (status == BASE_OK)
-        cca__captures_forget_locked(device, &capture, bit);
+    if (status == BASE_OK) cca__captures_forget_locked(device, &capture, bit);
     return unlock(device, status);
 }
 
@@ -60,8 +57,7 @@ static bool accepts_captured(void *context, cudaStream_t stream) {
         atomic_load_explicit((const _Atomic(unsigned long long) *)context, memory_order_relaxed);
     enum cudaStreamCaptureStatus status;
     unsigned long long capture;
-    if (id == 0)
-        return false;
+    if (id == 0) return false;
     // Every out-parameter but the status is optional.
     if (cudaStreamGetCaptureInfo(stream, &status, &capture, NULL, NULL, NULL, NULL) !=
         cudaSuccess) {
@@ -69,6 +65,15 @@ static bool accepts_captured(void *context, cudaStream_t stream) {
         return true;
     }
     return status == cudaStreamCaptureStatusActive && capture == id;
+}
+
+bool cca__capture_filter_knows(const struct cca_pool_filter *filter, unsigned long long id,
+                               bool *accepts) {
+    if (filter->accepts != accepts_captured) return false;
+    *accepts =
+        id != 0 && id == atomic_load_explicit((const _Atomic(unsigned long long) *)filter->context,
+                                              memory_order_relaxed);
+    return true;
 }
 
 struct cca_pool_filter cca_capture_filter(const _Atomic(unsigned long long) *id) {

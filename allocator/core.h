@@ -18,8 +18,9 @@
 //                        taken under them
 // A cache hit takes its stream's lock. Some block of the device waiting for events, it polls them
 // first under the events lock, if nobody else has it: no hit waits for a device call of another
-// thread. No device call is made under a stream's lock, but for what filters of scopes ask (pools.h);
-// under the events lock and the captures lock only those on events and captures.
+// thread. No device call is made under a stream's lock, and no filter of a scope is
+// asked under any (pools.h); under the events lock and the captures lock only those on events and
+// captures.
 #ifndef TIDEMARK_ALLOCATOR_CORE_H
 #define TIDEMARK_ALLOCATOR_CORE_H
 
@@ -43,8 +44,8 @@
 
 #define CCA__DEVICES_MAX 64
 #define CCA__STREAMS_MAX 32768 // a pool's number has 16 bits
-#define CCA__POOL_SMALL  0
-#define CCA__POOL_LARGE  1
+#define CCA__POOL_SMALL 0
+#define CCA__POOL_LARGE 1
 
 // A *special* stream is one whose requests and frees may have to do more than best fit, split and
 // merge: because of a setting (expandable segments, max_split_size, divisions), of counting for
@@ -53,8 +54,8 @@
 // The blocks of one stream of one kind. Guarded by the stream's lock.
 struct cca__pool {
     _Alignas(64) struct cca__ledger ledger; // so that the second pool begins with a cache line, too
-    struct cca__stream *stream; // never changes
-    struct cca__pool *other;    // of the same stream, of the other kind; never changes
+    struct cca__stream *stream;             // never changes
+    struct cca__pool *other;                // of the same stream, of the other kind; never changes
     struct cca__free_index index;
     cca__pending pending;
     struct cca__address_set unmapped; // blocks of expandable segments without memory
@@ -124,6 +125,8 @@ struct cca__stream {
     // each. Written under the events lock; read without it to skip polling (x_poll:own).
     _Atomic uint64_t waits_for;
     struct cca__guards *guards; // guarded by lock (capture_guard.h); NULL: never had any
+    // Of a default object: what the driver said when the graph was looked at last. A hint
+    _Atomic bool was_captured;
 };
 
 _Static_assert(offsetof(struct cca__stream, lock.taken) == 64, "a hit touches few cache lines");
@@ -138,11 +141,12 @@ _Static_assert(offsetof(struct cca__pool, index.bins) == 128, "two lines of a po
 // What is known of the captures of a device (deferral.h). Guarded by captures_lock.
 struct cca__captures {
     struct cca__capture_marks marks;
-    bool scope_is_open;                          // of a private pool
+    bool scope_is_open;                     // of a private pool
     uint32_t first_deferred, last_deferred; // blocks, linked by link[2] and link[1]
     // Up to here a flush of all left everything, and no capture ended since
     uint32_t last_kept;
-    size_t deferred_count, guard_count;
+    size_t deferred_count;
+    _Atomic size_t guard_count; // read without the lock to skip a look at the graph
     _Atomic size_t stuck_count; // frees that x_torch_faults broke off (torch_captures.h)
     struct cca__capture_reuse reuse;
     struct cca__capture_markers markers;
@@ -195,7 +199,7 @@ struct cca__device {
     struct allocator_stat oversize_segments;
     uint64_t peers;             // bit D: device D may use this one's expandable segments
     struct cca__driver *driver; // the driver's calls, NULL before the first
-    size_t gone_segments; // of all streams (torch_faults.h)
+    size_t gone_segments;       // of all streams (torch_faults.h)
     int64_t num_alloc_retries, num_ooms, num_sync_all_streams, num_device_alloc, num_device_free;
     int64_t num_oom_rejections;
 
@@ -220,13 +224,14 @@ struct cca__device {
     size_t spare_event_count, spare_event_capacity;
 
     struct cca__lock captures_lock;
-    struct cca__captures captures; // guarded by captures_lock; marks are written under events_lock, too
+    struct cca__captures
+        captures; // guarded by captures_lock; marks are written under events_lock, too
 };
 
 // In cca__device.pending_events
-#define CCA__MARKED      ((uint64_t)1 << 63) // a capture is marked
-#define CCA__DEFERRED    ((uint64_t)1 << 62) // something may be deferred or guarded
-#define CCA__SCOPED      ((uint64_t)1 << 61) // a scope is open that counts as a capture (x_torch)
+#define CCA__MARKED ((uint64_t)1 << 63)   // a capture is marked
+#define CCA__DEFERRED ((uint64_t)1 << 62) // something may be deferred or guarded
+#define CCA__SCOPED ((uint64_t)1 << 61)   // a scope is open that counts as a capture (x_torch)
 #define CCA__EVENTS_MASK (CCA__SCOPED - 1)
 
 struct cca {
@@ -247,10 +252,10 @@ struct cca {
     struct cca__lock settings_lock;
     double fraction; // what a new device starts with, if it is set
     bool fraction_set;
-    bool refuse_interior_pointers;      // never changes
-    bool is_of_parent;                  // set in a child process (fork.h)
+    bool refuse_interior_pointers;         // never changes
+    bool is_of_parent;                     // set in a child process (fork.h)
     struct cca *made_next, *made_previous; // fork.c's list
-    int64_t max_split_size_at_creation; // as statistics show it
+    int64_t max_split_size_at_creation;    // as statistics show it
     struct cca_out_of_memory_observer out_of_memory_observer;
     // Set while no other thread is in the allocator.
     struct cca_warning_observer warnings;
@@ -273,8 +278,8 @@ struct cca {
     _Atomic uint64_t registration;
 };
 
-// For calls that are not in the table of operations: BASE_UNSUPPORTED, which says WHAT there is not,
-// if the allocator is none of this kind.
+// For calls that are not in the table of operations: BASE_UNSUPPORTED, which says WHAT there is
+// not, if the allocator is none of this kind.
 enum base_status cca__require_caching(const struct allocator *allocator,
                                       const char *what) BASE_MUST_USE;
 

@@ -21,9 +21,10 @@
 #define CCA__DEFERRED_IN_PART ((uint32_t)1 << 31)
 
 // Before a request of HOME, a default object: in a capture, what the graph proves completes, and
-// *inside is true; outside everything is flushed. BASE_INVALID_VALUE: the capture was invalidated,
-// or nothing routes its requests. No lock held.
-enum base_status cca__captures_enter(struct cca__stream *home, bool *inside) BASE_MUST_USE;
+// *inside is true; outside everything is flushed. *known is what the driver said of its stream.
+// BASE_INVALID_VALUE: the capture was invalidated, or nothing routes its requests. No lock held.
+enum base_status cca__captures_enter(struct cca__stream *home, bool *inside,
+                                     struct cca__known_capture *known) BASE_MUST_USE;
 
 // Of a free of a pending block of STREAM: defers it if the call is made in a capture. Tells and
 // counts it then; with x_torch_faults also where it fails (torch_captures.h). events_lock held.

@@ -59,13 +59,15 @@ static enum base_status serve_at_locked(struct cca__pool *pool, uint64_t address
     return status;
 }
 
-static enum base_status serve_at(struct cca__stream *stream, uint64_t address, size_t size,
-                                 bool *served) {
+static enum base_status serve_at(struct cca__stream *stream, struct cca__known_capture known,
+                                 uint64_t address, size_t size, bool *served) {
     const struct cca *const cca = stream->device->owner;
+    cca__lock_take(&stream->lock);
+    const struct cca__private_pool *const owner =
+        cca__pools_route(&stream->device->pools, stream->handle, known, &stream->lock);
+    cca__lock_release(&stream->lock);
     cca__streams_lock_all(stream->device);
     const size_t rounded = cca__round_size(&cca->config.sizes, size);
-    const struct cca__private_pool *const owner =
-        cca__pools_route(&stream->device->pools, stream->handle);
     struct cca__stream *const of_pool =
         owner != NULL ? cca__private_pool_stream(owner, stream->handle) : stream;
     enum base_status status = BASE_OK;
@@ -93,14 +95,15 @@ enum base_status cca_malloc_at(struct allocator *allocator, int ordinal, size_t 
     bool served = false;
     enum base_status status = cca__device_get(cca, ordinal, &device);
     if (status == BASE_OK) status = cca__stream_get(device, handle, &stream);
+    struct cca__known_capture known = {0};
     bool inside = false;
     if (status == BASE_OK && cca__is_beside_captures(device))
-        status = cca__captures_enter(stream, &inside);
+        status = cca__captures_enter(stream, &inside, &known);
     if (status == BASE_OK && !inside &&
         atomic_load_explicit(&device->pending_events, memory_order_relaxed) != 0)
         status = cca__poll_pending(stream);
     if (status == BASE_OK && size < CCA_REQUEST_LIMIT)
-        status = serve_at(stream, (uintptr_t)wanted, size, &served);
+        status = serve_at(stream, known, (uintptr_t)wanted, size, &served);
     if (status != BASE_OK) return status;
     if (!served)
         return base_status_set(BASE_INVALID_VALUE,

@@ -96,10 +96,13 @@ enum base_status cca_pool_end(struct allocator *allocator, int ordinal,
     if (status == BASE_OK) status = cca__captures_check_scope(device, id);
     if (status == BASE_OK) status = lock_device(allocator, ordinal, &device);
     if (status != BASE_OK) return status;
-    status = cca__pools_end(&device->pools, id);
+    struct cca__pool_scope *closed;
+    status = cca__pools_end(&device->pools, id, &closed);
     cca__device_update_settings_locked(device);
     status = unlock_device(device, status);
-    return status != BASE_OK ? status : cca__captures_end_scope(device, id);
+    if (status != BASE_OK) return status;
+    cca__pool_scope_destroy(closed);
+    return cca__captures_end_scope(device, id);
 }
 
 enum base_status cca_pool_set_use_on_oom(struct allocator *allocator, int ordinal,

@@ -49,8 +49,10 @@ enum base_status cca_pool_release(struct allocator *allocator, int device,
 enum base_status cca_pool_count(struct allocator *allocator, int device,
                                 struct allocator_pool_id id, int64_t *count) BASE_MUST_USE;
 
-// Which requests a scope routes to its pool. Called with a lock of the allocator held, by the
-// thread of the request: it must not call the allocator and must return soon.
+// Which requests a scope routes to its pool. Called by the thread of the request, with no lock of
+// the allocator held: it may ask the driver, and call the allocator, whose requests are routed in
+// turn; but it must not close the scope it is of. Several threads may be in it at once; none is
+// when cca_pool_end has returned.
 struct cca_pool_filter {
     bool (*accepts)(void *context, cudaStream_t stream);
     void *context;
@@ -63,7 +65,8 @@ struct cca_pool_filter {
 enum base_status cca_pool_begin(struct allocator *allocator, int device,
                                 struct allocator_pool_id id,
                                 const struct cca_pool_filter *filter) BASE_MUST_USE;
-// Closes it, and leaves the count. BASE_INVALID_VALUE if none is open.
+// Closes it, and leaves the count. Waits for requests that are in its filter. BASE_INVALID_VALUE if
+// none is open.
 enum base_status cca_pool_end(struct allocator *allocator, int device,
                               struct allocator_pool_id id) BASE_MUST_USE;
 

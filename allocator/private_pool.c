@@ -1,6 +1,7 @@
 // See private_pool.h. A device has few pools: lists are walked.
 #include "allocator/private_pool.h"
 
+#include "allocator/array.h"
 #include "allocator/core.h"
 
 #include <inttypes.h>
@@ -145,12 +146,14 @@ enum base_status cca__pools_begin(struct cca__pool_registry *registry, struct al
     return BASE_OK;
 }
 
-enum base_status cca__pools_end(struct cca__pool_registry *registry, struct allocator_pool_id id) {
+enum base_status cca__pools_end(struct cca__pool_registry *registry, struct allocator_pool_id id,
+                                struct cca__pool_scope **closed) {
     for (struct cca__pool_scope **link = &registry->newest; *link != NULL; link = &(*link)->older) {
         struct cca__pool_scope *const scope = *link;
         if (!cca__pool_id_equal(scope->pool->id, id)) continue;
         *link = scope->older;
-        free(scope);
+        scope->is_closed = true;
+        *closed = scope;
         return BASE_OK;
     }
     return base_status_set(BASE_INVALID_VALUE,
@@ -160,12 +163,43 @@ enum base_status cca__pools_end(struct cca__pool_registry *registry, struct allo
                            id.capture, id.user);
 }
 
-struct cca__private_pool *cca__pools_route(const struct cca__pool_registry *registry,
-                                           cudaStream_t handle) {
-    for (const struct cca__pool_scope *scope = registry->newest; scope != NULL;
-         scope = scope->older)
-        if (scope->filter.accepts == NULL || scope->filter.accepts(scope->filter.context, handle))
-            return scope->pool;
+void cca__pool_scope_destroy(struct cca__pool_scope *scope) {
+    // Acquire pairs with the release in ask().
+    while (atomic_load_explicit(&scope->askers, memory_order_acquire) != 0)
+        base_thread_yield();
+    free(scope);
+}
+
+// What the filter says. *is_closed: the scope was closed meanwhile, and may be gone now.
+static bool ask(struct cca__pool_scope *scope, cudaStream_t handle, struct cca__lock *lock,
+                bool *is_closed) {
+    atomic_fetch_add_explicit(&scope->askers, 1, memory_order_relaxed);
+    cca__lock_release(lock);
+    const bool accepts = scope->filter.accepts(scope->filter.context, handle);
+    cca__lock_take(lock);
+    *is_closed = scope->is_closed;
+    // Release pairs with the acquire of who destroys it.
+    atomic_fetch_sub_explicit(&scope->askers, 1, memory_order_release);
+    return accepts;
+}
+
+static bool answer_at_once(const struct cca__pool_scope *scope, struct cca__known_capture known,
+                           bool *accepts) {
+    *accepts = scope->filter.accepts == NULL;
+    return *accepts ||
+           (known.is_known && cca__capture_filter_knows(&scope->filter, known.id, accepts));
+}
+
+struct cca__private_pool *cca__pools_route(struct cca__pool_registry *registry, cudaStream_t handle,
+                                           struct cca__known_capture known,
+                                           struct cca__lock *lock) {
+    struct cca__pool_scope *scope = registry->newest;
+    while (scope != NULL) {
+        bool accepts, is_closed = false;
+        if (!answer_at_once(scope, known, &accepts)) accepts = ask(scope, handle, lock, &is_closed);
+        if (!is_closed && accepts) return scope->pool;
+        scope = is_closed ? registry->newest : scope->older;
+    }
     return NULL;
 }
 
@@ -181,13 +215,10 @@ struct cca__stream *cca__private_pool_stream(const struct cca__private_pool *poo
 
 enum base_status cca__private_pool_reserve(struct cca__private_pool *pool) {
     if (pool->stream_count < pool->stream_capacity) return BASE_OK;
-    const size_t capacity = pool->stream_capacity == 0 ? 4 : 2 * pool->stream_capacity;
-    struct cca__stream **const streams = realloc(pool->streams, capacity * sizeof *streams);
-    if (streams == NULL)
-        return base_status_set(BASE_HOST_MEMORY, "out of host memory for %zu streams of a pool",
-                               capacity);
+    struct cca__stream **const streams = cca__array_grow(pool->streams, &pool->stream_capacity,
+                                                         sizeof *streams, 4, "streams of a pool");
+    if (streams == NULL) return BASE_HOST_MEMORY;
     pool->streams = streams;
-    pool->stream_capacity = capacity;
     return BASE_OK;
 }
 

@@ -9,6 +9,7 @@
 #ifndef TIDEMARK_ALLOCATOR_PRIVATE_POOL_H
 #define TIDEMARK_ALLOCATOR_PRIVATE_POOL_H
 
+#include "allocator/lock.h"
 #include "allocator/pools.h"
 #include "allocator/stats.h"
 
@@ -34,6 +35,8 @@ struct cca__pool_scope {
     struct cca__pool_scope *older;
     struct cca__private_pool *pool;
     struct cca_pool_filter filter;
+    bool is_closed;          // written under the locks of all streams
+    _Atomic uint32_t askers; // requests that ask the filter now, without a lock
 };
 
 // Zeros are an empty one.
@@ -70,16 +73,32 @@ enum base_status cca__pools_release(struct cca__pool_registry *registry,
                                     struct allocator_pool_id id) BASE_MUST_USE;
 enum base_status cca__pools_begin(struct cca__pool_registry *registry, struct allocator_pool_id id,
                                   const struct cca_pool_filter *filter) BASE_MUST_USE;
-enum base_status cca__pools_end(struct cca__pool_registry *registry,
-                                struct allocator_pool_id id) BASE_MUST_USE;
+// *closed is to be destroyed.
+enum base_status cca__pools_end(struct cca__pool_registry *registry, struct allocator_pool_id id,
+                                struct cca__pool_scope **closed) BASE_MUST_USE;
+// Waits until nobody asks its filter any more. No lock held.
+void cca__pool_scope_destroy(struct cca__pool_scope *scope);
 bool cca__pools_has_scope(const struct cca__pool_registry *registry,
                           const struct cca__private_pool *pool);
 // The error of a second scope of one pool.
 enum base_status cca__pools_already_open(struct allocator_pool_id id);
 
-// Where a request on that stream goes; NULL: to no pool.
-struct cca__private_pool *cca__pools_route(const struct cca__pool_registry *registry,
-                                           cudaStream_t handle);
+// What the driver was asked about the stream of a request.
+struct cca__known_capture {
+    bool is_known;
+    unsigned long long id; // of the capture that it is in; 0: none, or one that is invalidated
+};
+
+// Where a request on that stream goes; NULL: to no pool. LOCK, the lock of one stream, is held, and
+// given back while a filter is asked: that is the program's code, and it asks the driver. A filter
+// of captures is not asked where KNOWN says it.
+struct cca__private_pool *cca__pools_route(struct cca__pool_registry *registry, cudaStream_t handle,
+                                           struct cca__known_capture known, struct cca__lock *lock);
+
+// Whether FILTER is one of cca_capture_filter; then *accepts is what it says of a stream that is in
+// capture ID, 0: in none (captures.c).
+bool cca__capture_filter_knows(const struct cca_pool_filter *filter, unsigned long long id,
+                               bool *accepts);
 
 // Bytes that were taken from the device for the pool or, negative, given back.
 static inline void cca__private_pool_count(struct cca__private_pool *pool, int kind,

@@ -60,10 +60,23 @@ static void what_was_a_pool_is_remembered_and_may_be_one_again(void) {
     cca__pools_deinit(&registry);
 }
 
+static enum base_status end(struct cca__pool_registry *registry, struct allocator_pool_id id) {
+    struct cca__pool_scope *closed;
+    const enum base_status status = cca__pools_end(registry, id, &closed);
+    if (status == BASE_OK) cca__pool_scope_destroy(closed);
+    return status;
+}
+
 static bool is_one(void *context, cudaStream_t stream) { return (void *)stream == context; }
 
-static uint64_t route(const struct cca__pool_registry *registry, uintptr_t stream) {
-    const struct cca__private_pool *const pool = cca__pools_route(registry, (cudaStream_t)stream);
+static uint64_t route(struct cca__pool_registry *registry, uintptr_t stream) {
+    struct cca__lock lock;
+    cca__lock_init(&lock);
+    cca__lock_take(&lock);
+    const struct cca__private_pool *const pool =
+        cca__pools_route(registry, (cudaStream_t)stream, (struct cca__known_capture){0}, &lock);
+    cca__lock_release(&lock);
+    cca__lock_deinit(&lock);
     return pool == NULL ? 0 : pool->id.user;
 }
 
@@ -75,13 +88,13 @@ static void the_newest_filter_that_accepts_wins(void) {
     BASE_CHECK_EQ(cca__pools_begin(&registry, user(2), &of_stream_8), BASE_OK);
     BASE_CHECK_EQ(route(&registry, 8), 2);
     BASE_CHECK_EQ(route(&registry, 16), 1);
-    BASE_CHECK_EQ(cca__pools_end(&registry, user(1)), BASE_OK);
+    BASE_CHECK_EQ(end(&registry, user(1)), BASE_OK);
     BASE_CHECK_EQ(route(&registry, 8), 2);
     BASE_CHECK_EQ(route(&registry, 16), 0);
     BASE_CHECK_EQ(cca__pools_begin(&registry, user(1), NULL), BASE_OK);
     BASE_CHECK_EQ(route(&registry, 8), 1);
-    BASE_CHECK_EQ(cca__pools_end(&registry, user(1)), BASE_OK);
-    BASE_CHECK_EQ(cca__pools_end(&registry, user(2)), BASE_OK);
+    BASE_CHECK_EQ(end(&registry, user(1)), BASE_OK);
+    BASE_CHECK_EQ(end(&registry, user(2)), BASE_OK);
     BASE_CHECK(registry.newest == NULL);
     BASE_CHECK_EQ(count_of(&registry, user(1)), 2); // ends leave it
     cca__pools_deinit(&registry);
@@ -89,14 +102,14 @@ static void the_newest_filter_that_accepts_wins(void) {
 
 static void a_second_scope_of_a_pool_is_refused_and_counts(void) {
     struct cca__pool_registry registry = {0};
-    BASE_CHECK_EQ(cca__pools_end(&registry, user(1)), BASE_INVALID_VALUE);
+    BASE_CHECK_EQ(end(&registry, user(1)), BASE_INVALID_VALUE);
     BASE_CHECK(strstr(base_status_message(), "endAllocatePool: not currently recording") != NULL);
     BASE_CHECK_EQ(cca__pools_begin(&registry, user(1), NULL), BASE_OK);
     BASE_CHECK_EQ(cca__pools_begin(&registry, user(1), NULL), BASE_INVALID_VALUE);
     BASE_CHECK(strstr(base_status_message(), "beginAllocateToPool: already recording") != NULL);
     BASE_CHECK_EQ(count_of(&registry, user(1)), 2);
-    BASE_CHECK_EQ(cca__pools_end(&registry, user(1)), BASE_OK);
-    BASE_CHECK_EQ(cca__pools_end(&registry, user(1)), BASE_INVALID_VALUE);
+    BASE_CHECK_EQ(end(&registry, user(1)), BASE_OK);
+    BASE_CHECK_EQ(end(&registry, user(1)), BASE_INVALID_VALUE);
     cca__pools_deinit(&registry);
 }
 

@@ -81,10 +81,11 @@ static APART enum base_status malloc_routed_locked(struct cca *cca, struct cca__
 
 // The rest of a request: the lock is held, and released here.
 static APART enum base_status malloc_special_locked(struct cca *cca, struct cca__stream *stream,
-                                                    size_t size, void **pointer) {
+                                                    size_t size, struct cca__known_capture known,
+                                                    void **pointer) {
     if (__builtin_expect(stream->device->pools.newest != NULL, 0)) {
         struct cca__private_pool *const owner =
-            cca__pools_route(&stream->device->pools, stream->handle);
+            cca__pools_route(&stream->device->pools, stream->handle, known, &stream->lock);
         if (owner != NULL) return malloc_routed_locked(cca, stream, owner, size, pointer);
     }
     bool over_limit = false;
@@ -107,7 +108,7 @@ static APART enum base_status malloc_special_locked(struct cca *cca, struct cca_
 static APART enum base_status malloc_locked(struct cca *cca, struct cca__stream *stream,
                                             size_t size, void **pointer) {
     if (__builtin_expect(stream->special, 0) && !stream->only_watched)
-        return malloc_special_locked(cca, stream, size, pointer);
+        return malloc_special_locked(cca, stream, size, (struct cca__known_capture){0}, pointer);
     const size_t rounded = cca__round_size_plain(size);
     struct cca__pool *const pool = pool_for(stream, rounded);
     const uint32_t number = cca__free_index_find(&pool->index, cca->blocks, rounded);
@@ -192,11 +193,12 @@ static inline enum base_status malloc_taken(struct cca *cca, struct cca__stream 
 
 // Only what is cached; *SERVED becomes NULL if nothing is.
 static enum base_status serve_cached(struct cca *cca, struct cca__stream *stream, size_t size,
-                                     void **served) {
+                                     struct cca__known_capture known, void **served) {
     bool over_limit = false;
     *served = NULL;
     cca__lock_take(&stream->lock);
-    if (__builtin_expect(stream->device->pools.newest != NULL, 0)) { // it may belong to a pool
+    if (__builtin_expect(stream->device->pools.newest != NULL, 0) &&
+        cca__pools_route(&stream->device->pools, stream->handle, known, &stream->lock) != NULL) {
         cca__lock_release(&stream->lock);
         return BASE_OK;
     }
@@ -215,13 +217,16 @@ static enum base_status serve_cached(struct cca *cca, struct cca__stream *stream
 // A hit does not wait for another thread that has a driver call to make and polls or records
 // meanwhile; but nothing is taken from the device before all that was freed has been asked for.
 static APART enum base_status malloc_unpolled(struct cca *cca, struct cca__stream *stream,
-                                              size_t size, void **pointer) {
+                                              size_t size, struct cca__known_capture known,
+                                              void **pointer) {
     void *served;
-    enum base_status status = serve_cached(cca, stream, size, &served);
+    enum base_status status = serve_cached(cca, stream, size, known, &served);
     if (status == BASE_OK && served != NULL) *pointer = served;
     if (status != BASE_OK || served != NULL) return status;
     status = cca__poll_pending(stream);
-    return status == BASE_OK ? malloc_waiting(cca, stream, size, pointer) : status;
+    if (status != BASE_OK) return status;
+    cca__lock_take(&stream->lock);
+    return malloc_special_locked(cca, stream, size, known, pointer);
 }
 
 // A request while frees wait for events.
@@ -229,19 +234,27 @@ static APART enum base_status malloc_polling(struct cca *cca, struct cca__stream
                                              size_t size, void **pointer) {
     const struct cca__polled polled = cca__poll_for(stream, false);
     if (__builtin_expect(polled.status != BASE_OK, 0)) return polled.status;
-    if (polled.outcome == CCA__POLL_REFUSED) return malloc_unpolled(cca, stream, size, pointer);
+    if (polled.outcome == CCA__POLL_REFUSED)
+        return malloc_unpolled(cca, stream, size, (struct cca__known_capture){0}, pointer);
     if (polled.outcome != CCA__POLLED_AND_LOCKED && !cca__lock_take_at_once(&stream->lock))
         return malloc_waiting(cca, stream, size, pointer);
     return malloc_taken(cca, stream, size, pointer);
 }
 
+// A request while captures are marked, or something waits for one. In a capture no event is asked.
 static APART enum base_status malloc_beside_captures(struct cca *cca, struct cca__stream *stream,
                                                      size_t size, void **pointer) {
+    struct cca__known_capture known;
+    struct cca__polled polled = {.outcome = CCA__POLLED};
     bool inside;
-    const enum base_status status = cca__captures_enter(stream, &inside);
+    const enum base_status status = cca__captures_enter(stream, &inside, &known);
     if (status != BASE_OK) return status;
-    return inside ? malloc_waiting(cca, stream, size, pointer)
-                  : malloc_polling(cca, stream, size, pointer);
+    if (!inside) polled = cca__poll_for(stream, false);
+    if (polled.status != BASE_OK) return polled.status;
+    if (polled.outcome == CCA__POLL_REFUSED)
+        return malloc_unpolled(cca, stream, size, known, pointer);
+    if (polled.outcome != CCA__POLLED_AND_LOCKED) cca__lock_take(&stream->lock);
+    return malloc_special_locked(cca, stream, size, known, pointer);
 }
 
 __attribute__((always_inline)) static inline enum base_status
