@@ -390,8 +390,11 @@ enum base_status tape_backward(struct tensor_impl *root, struct tensor gradient,
     if (status == BASE_OK)
         status = root_gradient(root, gradient, &start.node->outputs[start.output],
                                &run.tasks[0].gradients[start.output]);
-    if (status == BASE_OK)
+    struct tensor first = {0}; // the caller's, in PyTorch: it lives until all has run
+    if (status == BASE_OK) {
+        first = tensor_retain(run.tasks[0].gradients[start.output]);
         ready_push(&run, 0);
+    }
     while (status == BASE_OK && run.ready_count > 0)
         status = task_run(&run, ready_pop(&run));
     for (size_t place = 0; place < run.count; place++) {
@@ -399,6 +402,7 @@ enum base_status tape_backward(struct tensor_impl *root, struct tensor gradient,
             tensor_release(&run.tasks[place].gradients[output]);
         free(run.tasks[place].gradients);
     }
+    tensor_release(&first);
     base_address_map_deinit(&run.index);
     free(run.tasks);
     free(run.ready);

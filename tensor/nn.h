@@ -164,7 +164,8 @@ struct tensor_adamw {
     double rate, beta1, beta2, epsilon, decay;
     bool is_coupled; // Adam: decay as a part of the gradient
     // Operator by operator, as PyTorch does without `fused` and `foreach`: two temporaries of a
-    // parameter's size for each in its turn. Out of memory, those before it have made their step.
+    // parameter's size for each in its turn, of which the second goes when the next parameter's are
+    // there. Out of memory, those before it have made their step.
     bool is_single;
 };
 // STEP counts from 1. MEANS, SQUARES: exp_avg and exp_avg_sq, zeros before the first step. Takes
@@ -183,8 +184,9 @@ enum base_status tensor_sgd_step(const struct tensor_sgd *sgd, int count,
                                  const struct tensor *velocities) BASE_MUST_USE;
 
 // Scales gradients (none are left out) so that the root of the sum of all their squares is at most
-// NORM; *total (may be NULL): what it was, a tensor on their device. Does not wait. Takes a number
-// for each, as PyTorch does, a vector of them, a few numbers, and 8 KiB for partial sums.
+// NORM; *total (may be NULL): what it was, a tensor on their device. Does not wait. Takes, as
+// PyTorch does, a number for each run of 65,536 squares, one for each gradient, a vector of these,
+// and a few.
 enum base_status tensor_clip_grad_norm_(int count, const struct tensor *gradients, double norm,
                                         struct tensor *total) BASE_MUST_USE;
 

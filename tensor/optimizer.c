@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PARTS 1024 // sums of squares of one tensor
+#define RUN 65536 // squares that are added up at once
 
 //------------------------------------------------------------------------------------------------
 // self += value * a * b
@@ -115,7 +115,8 @@ static enum base_status written_check(const char *name, int index, const char *w
 static enum base_status adam_fused(const struct tensor_adamw *adamw, double correction1,
                                    double correction2, struct tensor parameter,
                                    struct tensor gradient, struct tensor mean,
-                                   struct tensor square) {
+                                   struct tensor square, struct tensor *kept) {
+    (void)kept;
     const struct tensor_model_backend *model;
     cudaStream_t stream;
     struct tensor_kernel_adam kernel = {.count = parameter.impl->geometry.numel,
@@ -149,11 +150,12 @@ static enum base_status adam_fused(const struct tensor_adamw *adamw, double corr
 static struct tensor_operand_value number(double value) { return tensor_operand_floating(value); }
 
 // As PyTorch's _single_tensor_adam. ROOT and DENOMINATOR, of the square's shape, are made first, so
-// that nothing is written if there is no memory for them.
+// that nothing is written if there is no memory for them. The denominator is KEPT until the next
+// parameter's is there, as the variable that it is in Python.
 static enum base_status adam_single(const struct tensor_adamw *adamw, double correction1,
                                     double correction2, struct tensor parameter,
                                     struct tensor gradient, struct tensor mean,
-                                    struct tensor square) {
+                                    struct tensor square, struct tensor *kept) {
     struct tensor root = {0}, denominator = {0}, decayed = {0};
     enum base_status status = BASE_OK;
     if (adamw->is_coupled && adamw->decay != 0) {
@@ -186,11 +188,12 @@ static enum base_status adam_single(const struct tensor_adamw *adamw, double cor
     if (status == BASE_OK)
         status = tensor_div_(denominator, number(sqrt(correction2)));
     tensor_release(&root);
+    tensor_release(kept);
+    *kept = denominator;
     if (status == BASE_OK)
         status = tensor_add_(denominator, number(adamw->epsilon), tensor_integer(1));
     if (status == BASE_OK)
         status = tensor_addcdiv_(parameter, mean, denominator, -adamw->rate / correction1);
-    tensor_release(&denominator);
     tensor_release(&decayed);
     return status;
 }
@@ -216,12 +219,14 @@ enum base_status tensor_adamw_step(const struct tensor_adamw *adamw, int64_t ste
     const double correction1 = 1 - pow(adamw->beta1, (double)step),
                  correction2 = 1 - pow(adamw->beta2, (double)step);
     const bool was_off = tensor__gradients_off();
+    struct tensor kept = {0};
     for (int index = 0; index < count && status == BASE_OK; index++)
         if (gradients[index].impl != NULL)
             status = tensor__explain((adamw->is_single ? adam_single : adam_fused)(
                                          adamw, correction1, correction2, parameters[index],
-                                         gradients[index], means[index], squares[index]),
+                                         gradients[index], means[index], squares[index], &kept),
                                      name, &parameters[index], 1);
+    tensor_release(&kept);
     tensor__gradients_restore(was_off);
     return status;
 }
@@ -279,12 +284,13 @@ enum base_status tensor_sgd_step(const struct tensor_sgd *sgd, int count,
 //------------------------------------------------------------------------------------------------
 // Clipping
 
-// *norm = the root of the sum of SELF's squares, by way of PARTIAL sums.
-static enum base_status norm_of(struct tensor self, struct tensor partial, struct tensor *norm) {
+// Sums of SELF's squares, each of a run of it, into PARTIAL.
+static enum base_status squares_write(struct tensor self, struct tensor partial) {
     const struct tensor_model_backend *model;
     cudaStream_t stream;
-    struct tensor flat = {0}, sum = {0};
-    struct tensor_kernel_squares kernel = {.count = self.impl->geometry.numel, .parts = PARTS};
+    struct tensor flat = {0};
+    struct tensor_kernel_squares kernel = {.count = self.impl->geometry.numel,
+                                           .parts = partial.impl->geometry.numel};
     enum base_status status = BASE_OK;
     if ((self.impl->flags & TENSOR_IS_DENSE) != 0) // in any order
         flat = tensor_retain(self);
@@ -297,73 +303,122 @@ static enum base_status norm_of(struct tensor self, struct tensor partial, struc
     if (status == BASE_OK)
         status = tensor__model(self.impl, &model, &stream);
     if (status == BASE_OK)
-        status = tensor__make(self.impl, tensor__wide(self.impl->type), NULL, 0, &sum);
-    if (status == BASE_OK)
         status = model->squares(&kernel, stream);
+    tensor_release(&flat);
+    return status;
+}
+
+static int64_t runs_of(struct tensor self) {
+    return (self.impl->geometry.numel + RUN - 1) / RUN;
+}
+
+// *norm = the root of the sum of SELF's squares, by way of its part of PARTIAL from FIRST on.
+static enum base_status norm_of(struct tensor self, struct tensor partial, int64_t first,
+                                struct tensor *norm) {
+    struct tensor own = {0};
+    enum base_status status = tensor_narrow(partial, 0, first, runs_of(self), &own);
     if (status == BASE_OK)
-        status = tensor_sum_out(sum, partial, NULL, 0);
+        status = squares_write(self, own);
+    if (status == BASE_OK)
+        status = tensor_sum_out(*norm, own, NULL, 0);
+    if (status == BASE_OK)
+        status = tensor_sqrt_(*norm);
+    tensor_release(&own);
+    return status;
+}
+
+// *factor = NORM / (TOTAL + 1e-6), by way of the reciprocal as PyTorch has it, on the device.
+static enum base_status factor_make(struct tensor total, double norm, struct tensor *factor) {
+    struct tensor shifted = {0}, reciprocal = {0};
+    enum base_status status = tensor_add(total, number(1e-6), tensor_integer(1), &shifted);
+    if (status == BASE_OK)
+        status = tensor_full(&total.impl->storage->place, total.impl->type, NULL, 0,
+                             tensor_integer(1), &reciprocal);
+    if (status == BASE_OK)
+        status = tensor_div_(reciprocal, tensor_operand_tensor(shifted));
+    if (status == BASE_OK)
+        status = tensor_mul(reciprocal, number(norm), factor);
+    tensor_release(&reciprocal);
+    tensor_release(&shifted);
+    return status;
+}
+
+// *clamped = the smaller of 1 and FACTOR: min(x, 1) = -max(-x, -1).
+static enum base_status factor_clamp(struct tensor factor, struct tensor *clamped) {
+    struct tensor made;
+    enum base_status status = tensor_neg(factor, &made);
+    if (status != BASE_OK)
+        return status;
+    const struct tensor_iteration most = {.operation = TENSOR_MAXIMUM,
+                                          .result_type = TENSOR_RESULT_COMMON,
+                                          .out = made.impl,
+                                          .is_in_place = true,
+                                          .a = made.impl,
+                                          .has_scalar = true,
+                                          .scalar = tensor_integer(-1)};
+    struct tensor_impl *same;
+    status = tensor__iterate(&most, &same);
+    if (status == BASE_OK)
+        status = tensor_neg_(made);
+    if (status == BASE_OK)
+        *clamped = made;
+    else
+        tensor_release(&made);
+    return status;
+}
+
+// The norm of each. NORMS has room for COUNT, zeroed; the caller releases them.
+static enum base_status norms_make(int count, const struct tensor *gradients,
+                                   struct tensor *norms) {
+    const struct tensor_impl *like = gradients[0].impl;
+    struct tensor partial;
+    int64_t runs = 0, first = 0;
+    for (int index = 0; index < count; index++)
+        runs += runs_of(gradients[index]);
+    enum base_status status =
+        tensor__make(like, tensor__wide(like->type), (int64_t[]){runs}, 1, &partial);
+    if (status != BASE_OK)
+        return status;
+    for (int index = 0; index < count && status == BASE_OK; index++)
+        status = tensor__make(gradients[index].impl, tensor__wide(gradients[index].impl->type),
+                              NULL, 0, &norms[index]);
+    for (int index = 0; index < count && status == BASE_OK; index++) {
+        status = norm_of(gradients[index], partial, first, &norms[index]);
+        first += runs_of(gradients[index]);
+    }
+    tensor_release(&partial);
+    return status;
+}
+
+// *total = the norm of all of them.
+static enum base_status norms_join(int count, const struct tensor *gradients,
+                                   struct tensor *total) {
+    struct tensor *norms = calloc((size_t)count, sizeof *norms), all = {0}, sum = {0};
+    if (norms == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "clip_grad_norm_: no host memory");
+    enum base_status status = norms_make(count, gradients, norms);
+    if (status == BASE_OK)
+        status = tensor_stack(norms, count, 0, &all);
+    if (status == BASE_OK)
+        status = tensor__make(all.impl, all.impl->type, NULL, 0, &sum);
+    if (status == BASE_OK)
+        status = squares_write(all, sum);
     if (status == BASE_OK)
         status = tensor_sqrt_(sum);
-    tensor_release(&flat);
+    tensor_release(&all);
+    for (int index = count - 1; index >= 0; index--) // as a Python list lets go of its elements
+        tensor_release(&norms[index]);
+    free(norms);
     if (status == BASE_OK)
-        *norm = sum;
+        *total = sum;
     else
         tensor_release(&sum);
     return status;
 }
 
-// *factor = the smaller of 1 and NORM / (TOTAL + 1e-6), on the device.
-static enum base_status factor_make(struct tensor total, double norm, struct tensor *factor) {
-    struct tensor shifted = {0}, limit = {0};
-    enum base_status status = tensor_add(total, number(1e-6), tensor_integer(1), &shifted);
-    if (status == BASE_OK)
-        status = tensor_full(&total.impl->storage->place, total.impl->type, NULL, 0,
-                             tensor_floating(norm), &limit);
-    if (status == BASE_OK)
-        status = tensor_div_(limit, tensor_operand_tensor(shifted));
-    // min(x, 1) = -max(-x, -1)
-    if (status == BASE_OK)
-        status = tensor_neg_(limit);
-    const struct tensor_iteration most = {.operation = TENSOR_MAXIMUM,
-                                          .result_type = TENSOR_RESULT_COMMON,
-                                          .out = limit.impl,
-                                          .is_in_place = true,
-                                          .a = limit.impl,
-                                          .has_scalar = true,
-                                          .scalar = tensor_integer(-1)};
-    struct tensor_impl *same;
-    if (status == BASE_OK)
-        status = tensor__iterate(&most, &same);
-    if (status == BASE_OK)
-        status = tensor_neg_(limit);
-    tensor_release(&shifted);
-    if (status == BASE_OK)
-        *factor = limit;
-    else
-        tensor_release(&limit);
-    return status;
-}
-
-// *total = the norm of all of them. NORMS has room for COUNT, zeroed; the caller releases them.
-static enum base_status norms_join(int count, const struct tensor *gradients, struct tensor *norms,
-                                   struct tensor *total) {
-    struct tensor partial = {0}, all = {0};
-    enum base_status status =
-        tensor__make(gradients[0].impl, TENSOR_FLOAT64, (int64_t[]){PARTS}, 1, &partial);
-    for (int index = 0; index < count && status == BASE_OK; index++)
-        status = norm_of(gradients[index], partial, &norms[index]);
-    if (status == BASE_OK)
-        status = tensor_stack(norms, count, 0, &all);
-    if (status == BASE_OK)
-        status = norm_of(all, partial, total);
-    tensor_release(&all);
-    tensor_release(&partial);
-    return status;
-}
-
 enum base_status tensor_clip_grad_norm_(int count, const struct tensor *gradients, double norm,
                                         struct tensor *total) {
-    struct tensor whole = {0}, factor = {0};
+    struct tensor whole = {0}, factor = {0}, clamped = {0};
     enum base_status status = BASE_OK;
     if (count < 1)
         return tensor__error("clip_grad_norm_: there are no gradients");
@@ -376,21 +431,18 @@ enum base_status tensor_clip_grad_norm_(int count, const struct tensor *gradient
         if (status == BASE_OK)
             status = tensor__impl_check_writable(gradients[index].impl);
     }
-    struct tensor *norms = status == BASE_OK ? calloc((size_t)count, sizeof *norms) : NULL;
-    if (status == BASE_OK && norms == NULL)
-        status = base_status_set(BASE_HOST_MEMORY, "clip_grad_norm_: no host memory");
     const bool was_off = tensor__gradients_off();
     if (status == BASE_OK)
-        status = norms_join(count, gradients, norms, &whole);
+        status = norms_join(count, gradients, &whole);
     if (status == BASE_OK)
         status = factor_make(whole, norm, &factor);
+    if (status == BASE_OK)
+        status = factor_clamp(factor, &clamped);
     for (int index = 0; index < count && status == BASE_OK; index++)
-        status = tensor_mul_(gradients[index], tensor_operand_tensor(factor));
+        status = tensor_mul_(gradients[index], tensor_operand_tensor(clamped));
     tensor__gradients_restore(was_off);
-    for (int index = 0; norms != NULL && index < count; index++)
-        tensor_release(&norms[index]);
-    free(norms);
     tensor_release(&factor);
+    tensor_release(&clamped);
     if (status == BASE_OK && total != NULL)
         *total = tensor_retain(whole);
     tensor_release(&whole);

@@ -1,10 +1,11 @@
 // A model as GPT-2 is: token and position embeddings, layers of attention and a feed-forward part
 // with a norm before each, a last norm, and the token embedding again for the logits.
 //
-//     status = transformer_create(&place, &shape, seed, &model);
-//     struct transformer_pass pass = {.model = model, .generator = {seed, 0}, .is_mixed = true,
-//     ...}; status = transformer_loss(&pass, tokens, targets, &loss); status =
-//     tensor_backward(loss, (struct tensor){0}, false); transformer_pass_end(&pass);
+//     status = transformer_create(&place, &shape, seed, false, &model);
+//     struct transformer_pass pass = {.model = model, .generator = {seed, 0}, .is_mixed = true};
+//     status = transformer_loss(&pass, tokens, targets, &loss);
+//     status = tensor_backward(loss, (struct tensor){0}, false);
+//     transformer_pass_end(&pass);
 //     transformer_destroy(model);
 //
 // Memory is taken and given back in the order in which PyTorch's module of the same layers does,
