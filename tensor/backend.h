@@ -95,8 +95,6 @@ struct tensor_backend {
 };
 
 extern const struct tensor_backend tensor__cpu;
-// Of the CPU, too: the operations that cpu.c has no loop for, by tensor/kernel's own (cpu_model.c).
-enum base_status tensor__cpu_pointwise(const struct tensor_loop *loop) BASE_MUST_USE;
 // Of the storage's device.
 enum base_status tensor__backend(const struct tensor_place *place,
                                  const struct tensor_backend **backend) BASE_MUST_USE;

@@ -1,141 +1,22 @@
-// See launch.h. Loops are simplified first: dimensions of one element go, and those that lie one
-// behind the other in all operands become one, so that most kernels have one dimension.
+// See launch.h.
 #include "tensor/launch.h"
 
 #include "tensor/blas.h"
+#include "tensor/lower.h"
 
 #include <cublasLt.h>
 #include <limits.h>
-#include <string.h>
-
-_Static_assert(TENSOR_RANK_MAX == TENSOR_KERNEL_RANK_MAX, "one limit");
-_Static_assert((int)TENSOR_UINT8 == TENSOR_KERNEL_UINT8 &&
-                   (int)TENSOR_INT64 == TENSOR_KERNEL_INT64 &&
-                   (int)TENSOR_FLOAT16 == TENSOR_KERNEL_FLOAT16 &&
-                   (int)TENSOR_FLOAT64 == TENSOR_KERNEL_FLOAT64 &&
-                   (int)TENSOR_BOOL == TENSOR_KERNEL_BOOL &&
-                   (int)TENSOR_BFLOAT16 == TENSOR_KERNEL_BFLOAT16,
-               "types have one order");
-_Static_assert((int)TENSOR_COPY == TENSOR_KERNEL_COPY && (int)TENSOR_EQ == TENSOR_KERNEL_EQ &&
-                   (int)TENSOR_SQRT == TENSOR_KERNEL_SQRT &&
-                   (int)TENSOR_ACCUMULATE == TENSOR_KERNEL_ACCUMULATE &&
-                   (int)TENSOR_OPERATION_COUNT == TENSOR_KERNEL_OPERATION_COUNT,
-               "operations have one order");
-
-// --- Loops ---
-
-static struct tensor_kernel_number number_of(struct tensor_scalar scalar, int type) {
-    const bool is_floating = scalar.kind == TENSOR_SCALAR_FLOATING;
-    const struct tensor_kernel_number number = {scalar.floating, scalar.integer};
-    return tensor_kernel_convert(number, is_floating ? TENSOR_KERNEL_FLOAT64 : TENSOR_KERNEL_INT64,
-                                 type);
-}
-
-static struct tensor_kernel_array array_of(const struct tensor_operand *operand) {
-    return (struct tensor_kernel_array){.data = operand->data, .type = (int)operand->type};
-}
-
-// One dimension of a loop of three operands.
-struct dimension {
-    int64_t size, strides[3];
-};
-
-static bool lies_behind(const struct dimension *outer, const struct dimension *inner) {
-    for (int i = 0; i < 3; ++i)
-        if (outer->strides[i] != inner->size * inner->strides[i])
-            return false;
-    return true;
-}
-
-// By the output's stride, the greatest first; then by the input's.
-static bool comes_before(const struct dimension *a, const struct dimension *b) {
-    return a->strides[0] != b->strides[0] ? a->strides[0] > b->strides[0]
-                                          : a->strides[1] > b->strides[1];
-}
-
-// In place; returns how many are left. ORDERED: elements keep their order.
-static int dimensions_simplify(struct dimension *dimensions, int count, bool ordered) {
-    int kept = 0;
-    for (int i = 0; i < count; ++i) {
-        const struct dimension dimension = dimensions[i];
-        int at = kept;
-        if (dimension.size == 1)
-            continue;
-        for (; !ordered && at > 0 && comes_before(&dimension, &dimensions[at - 1]); --at)
-            dimensions[at] = dimensions[at - 1];
-        dimensions[at] = dimension;
-        ++kept;
-    }
-    int joined = 0;
-    for (int i = 0; i < kept; ++i) {
-        if (joined > 0 && lies_behind(&dimensions[joined - 1], &dimensions[i])) {
-            const int64_t size = dimensions[joined - 1].size * dimensions[i].size;
-            dimensions[joined - 1] = dimensions[i];
-            dimensions[joined - 1].size = size;
-        } else {
-            dimensions[joined++] = dimensions[i];
-        }
-    }
-    return joined;
-}
-
-static int dimensions_of(const struct tensor_loop *loop, const bool *is_reduced, bool reduced,
-                         struct dimension *dimensions) {
-    int count = 0;
-    for (int dim = 0; dim < loop->rank; ++dim) {
-        if (is_reduced != NULL && is_reduced[dim] != reduced)
-            continue;
-        dimensions[count++] = (struct dimension){loop->sizes[dim],
-                                                 {loop->out.strides[dim],
-                                                  loop->a.data != NULL ? loop->a.strides[dim] : 0,
-                                                  loop->b.data != NULL ? loop->b.strides[dim] : 0}};
-    }
-    return count;
-}
 
 static enum base_status cuda_pointwise(const struct tensor_loop *loop, cudaStream_t stream) {
-    struct dimension dimensions[TENSOR_RANK_MAX];
-    struct tensor_kernel_pointwise kernel = {
-        .operation = (int)loop->operation,
-        .compute = (int)loop->compute,
-        .out = array_of(&loop->out),
-        .a = array_of(&loop->a),
-        .b = array_of(&loop->b),
-        .scalar = number_of(loop->scalar, (int)loop->compute),
-        .alpha = number_of(loop->alpha, (int)loop->compute),
-    };
-    kernel.shape.rank =
-        dimensions_simplify(dimensions, dimensions_of(loop, NULL, false, dimensions),
-                            loop->operation == TENSOR_ACCUMULATE);
-    for (int dim = 0; dim < kernel.shape.rank; ++dim) {
-        kernel.shape.sizes[dim] = dimensions[dim].size;
-        kernel.out.strides[dim] = dimensions[dim].strides[0];
-        kernel.a.strides[dim] = dimensions[dim].strides[1];
-        kernel.b.strides[dim] = dimensions[dim].strides[2];
-    }
+    struct tensor_kernel_pointwise kernel;
+    tensor__lower_pointwise(loop, &kernel);
     return tensor__cuda_status("launch of element work", tensor_launch_pointwise(&kernel, stream));
 }
 
 static enum base_status cuda_sum(const struct tensor_loop *loop, const bool *is_reduced,
                                  cudaStream_t stream) {
-    struct dimension dimensions[TENSOR_RANK_MAX];
-    struct tensor_kernel_sum kernel = {
-        .compute = (int)loop->compute, .out = array_of(&loop->out), .a = array_of(&loop->a)};
-    kernel.kept.rank =
-        dimensions_simplify(dimensions, dimensions_of(loop, is_reduced, false, dimensions), false);
-    for (int dim = 0; dim < kernel.kept.rank; ++dim) {
-        kernel.kept.sizes[dim] = dimensions[dim].size;
-        kernel.out.strides[dim] = dimensions[dim].strides[0];
-        kernel.a.strides[dim] = dimensions[dim].strides[1];
-    }
-    int count = dimensions_of(loop, is_reduced, true, dimensions);
-    for (int i = 0; i < count; ++i)
-        dimensions[i].strides[0] = 0;
-    kernel.reduced.rank = dimensions_simplify(dimensions, count, true);
-    for (int dim = 0; dim < kernel.reduced.rank; ++dim) {
-        kernel.reduced.sizes[dim] = dimensions[dim].size;
-        kernel.b.strides[dim] = dimensions[dim].strides[1];
-    }
+    struct tensor_kernel_sum kernel;
+    tensor__lower_sum(loop, is_reduced, &kernel);
     return tensor__cuda_status("launch of a sum", tensor_launch_sum(&kernel, stream));
 }
 
@@ -313,13 +194,6 @@ static cublasStatus_t biased_run(cublasHandle_t handle, const void *argument) {
     return status;
 }
 
-static struct tensor_kernel_array matrix_of(const void *data, enum tensor_type type,
-                                            const int64_t *strides) {
-    struct tensor_kernel_array array = {.data = (void *)(uintptr_t)data, .type = (int)type};
-    memcpy(array.strides, strides, 3 * sizeof *strides);
-    return array;
-}
-
 static enum base_status cuda_product(const struct tensor_product *product, cudaStream_t stream) {
     struct request request;
     if (product->batch == 0 || product->m == 0 || product->n == 0)
@@ -328,15 +202,8 @@ static enum base_status cuda_product(const struct tensor_product *product, cudaS
         return product->bias != NULL
                    ? tensor__blas_run("cublasLtMatmul", biased_run, &request)
                    : tensor__blas_run("cublasGemmStridedBatchedEx", request_run, &request);
-    const struct tensor_kernel_product kernel = {
-        .batch = product->batch,
-        .m = product->m,
-        .n = product->n,
-        .k = product->k,
-        .out = matrix_of(product->out, product->type, product->out_strides),
-        .a = matrix_of(product->a, product->type, product->a_strides),
-        .b = matrix_of(product->b, product->type, product->b_strides),
-    };
+    struct tensor_kernel_product kernel;
+    tensor__lower_product(product, &kernel);
     return tensor__cuda_status("launch of a product", tensor_launch_product(&kernel, stream));
 }
 

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "simulator/sim.h"
 #include "simulator/sim_race.h"
+#include "tensor/kernel/loops.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -460,44 +461,15 @@ static cudaError_t launch(const char *name, void (*body)(const void *argument),
             tensor_kernel_##name##_at(kernel, i);                                                  \
     }
 
-// Float by float without gaps: what most of a model's element work is. The operation is a constant
-// in each loop, so that the compiler makes vector code of it.
-static bool is_flat(const struct tensor_kernel_pointwise *kernel,
-                    const struct tensor_kernel_array *array) {
-    return array->data == NULL || (array->type == TENSOR_KERNEL_FLOAT32 &&
-                                   kernel->shape.rank == 1 && array->strides[0] == 1);
-}
-
-#define FLAT_LOOP(name, value)                                                                     \
-    case TENSOR_KERNEL_##name:                                                                     \
-        if (a != NULL && b != NULL)                                                                \
-            for (int64_t i = 0; i < items; ++i)                                                    \
-                out[i] = tensor_kernel_compute_float(TENSOR_KERNEL_##name, a[i], b[i], alpha);     \
-        else if (a != NULL)                                                                        \
-            for (int64_t i = 0; i < items; ++i)                                                    \
-                out[i] = tensor_kernel_compute_float(TENSOR_KERNEL_##name, a[i], number, alpha);   \
-        else                                                                                       \
-            for (int64_t i = 0; i < items; ++i)                                                    \
-                out[i] = tensor_kernel_compute_float(TENSOR_KERNEL_##name, number,                 \
-                                                     b != NULL ? b[i] : number, alpha);            \
-        break;
-
-static void pointwise_loop(const struct tensor_kernel_pointwise *kernel, int64_t items) {
-    if (kernel->compute != TENSOR_KERNEL_FLOAT32 || kernel->operation == TENSOR_KERNEL_ACCUMULATE ||
-        !is_flat(kernel, &kernel->out) || !is_flat(kernel, &kernel->a) ||
-        !is_flat(kernel, &kernel->b)) {
-        for (int64_t i = 0; i < items; ++i)
-            tensor_kernel_pointwise_at(kernel, i);
-        return;
+#define STRETCHES(name)                                                                            \
+    static void name##_loop(const struct tensor_kernel_##name *kernel, int64_t items) {            \
+        (void)items;                                                                               \
+        tensor_loop_##name(kernel);                                                                \
     }
-    const float number = (float)kernel->scalar.floating, alpha = (float)kernel->alpha.floating;
-    const float *a = kernel->a.data, *b = kernel->b.data;
-    float *out = kernel->out.data;
-    switch (kernel->operation) { TENSOR_KERNEL_OPERATION_LIST(FLAT_LOOP) }
-}
 
-PLAIN(sum)
-PLAIN(product)
+STRETCHES(pointwise)
+STRETCHES(sum)
+STRETCHES(product)
 TENSOR_KERNEL_MODEL_LIST(PLAIN)
 
 #define KERNEL(name)                                                                               \
