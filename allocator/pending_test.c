@@ -14,12 +14,6 @@ static struct cca_pending_frees pending(struct allocator *allocator) {
     return numbers;
 }
 
-static cudaStream_t held_stream(void) {
-    const cudaStream_t stream = testing_stream();
-    sim_stream_hold(stream, true);
-    return stream;
-}
-
 // A block of the default stream that was used on USERS and freed.
 static void free_after_use(struct allocator *allocator, size_t size, const cudaStream_t *users,
                            size_t user_count) {
@@ -39,7 +33,7 @@ static void check_blocks(struct cca_pending_frees numbers, size_t blocks, size_t
 
 static void a_block_with_several_events_is_counted_once(void) {
     struct allocator *const allocator = testing_create("", 8 * BASE_GIB);
-    const cudaStream_t users[2] = {held_stream(), held_stream()};
+    const cudaStream_t users[2] = {testing_held_stream(), testing_held_stream()};
     check_blocks(pending(allocator), 0, 0, 0, 0);
     // Queues: the first stream's 4 MiB, 8 MiB; the second's 8 MiB, 16 MiB.
     free_after_use(allocator, 4 * MIB, users, 1);
@@ -77,7 +71,7 @@ static void a_block_with_several_events_is_counted_once(void) {
 
 static void an_event_that_cannot_be_asked_is_a_status_and_changes_nothing(void) {
     struct allocator *const allocator = testing_create("", 8 * BASE_GIB);
-    const cudaStream_t user = held_stream();
+    const cudaStream_t user = testing_held_stream();
     free_after_use(allocator, 4 * MIB, &user, 1);
     free_after_use(allocator, 4 * MIB, &user, 1);
     struct cca_pending_frees numbers = {.blocks = 7};
@@ -94,7 +88,7 @@ static void an_event_that_cannot_be_asked_is_a_status_and_changes_nothing(void) 
 // Random programs against a count of our own.
 
 #define STREAMS 3
-#define EVENTS  4096
+#define EVENTS 4096
 
 // What the test knows: each stream's events in order, how many ran and how many a poll saw.
 struct program {
@@ -162,7 +156,7 @@ static void numbers_agree_with_a_count_of_our_own(uint64_t seed) {
     // One size a segment: a block is then as large as was asked for.
     struct allocator *const allocator = testing_create("", 256 * BASE_GIB);
     for (int stream = 0; stream < STREAMS; ++stream)
-        program.streams[stream] = held_stream();
+        program.streams[stream] = testing_held_stream();
     for (int step = 0; step < 600; ++step) {
         if (base_random_chance(&random, 0.5)) {
             free_one(&program, allocator, &random);
@@ -182,7 +176,7 @@ static void numbers_agree_with_a_count_of_our_own(uint64_t seed) {
 // One handle, two streams: pt#71616's kind.
 
 #define STUCK 40 // events that never become complete while the test looks
-#define DONE  5  // complete ones behind them
+#define DONE 5   // complete ones behind them
 
 // Another thread's cudaStreamPerThread, with work that does not end until it is told.
 struct stuck_thread {
@@ -297,7 +291,7 @@ static void a_request_polls_for_its_own_stream_only(void) {
 
 static void polling_own_streams_can_be_set_and_unset_while_frees_wait(void) {
     struct allocator *const allocator = testing_create("", 8 * BASE_GIB);
-    const cudaStream_t user = held_stream(), other = testing_stream();
+    const cudaStream_t user = testing_held_stream(), other = testing_stream();
     free_after_use(allocator, 4 * MIB, &user, 1);
     BASE_CHECK_EQ(cca_set_config(allocator, "x_poll:own"), BASE_OK);
     sim_stream_run(user, UINT64_MAX);

@@ -1,32 +1,12 @@
 // x_reclaim_idle: what it takes from another stream, what it leaves, and that it is off by default.
 // Streams are held, so that the test says when work is done.
 #include "allocator/testing.h"
-#include "simulator/sim_race.h"
+#include "allocator/testing_race.h"
 
 #define MIB ((size_t)1 << 20)
 #define GIB ((size_t)1 << 30)
 
 static uint64_t waits(void) { return sim_call_count(SIM_CALL_EVENT_SYNCHRONIZE); }
-
-static cudaStream_t held_stream(void) {
-    const cudaStream_t stream = testing_stream();
-    sim_stream_hold(stream, true);
-    return stream;
-}
-
-static void free_after_use(struct allocator *allocator, void *pointer, cudaStream_t user) {
-    BASE_CHECK_EQ(allocator_record_stream(allocator, pointer, user), BASE_OK);
-    testing_free(allocator, pointer);
-}
-
-// Device work that writes a block. Nothing runs: there is accounting only.
-static void no_body(const void *argument) { (void)argument; }
-static void write_block(cudaStream_t stream, void *pointer, size_t size, uint64_t bytes) {
-    const struct sim_access access = {SIM_ACCESS_WRITE, pointer, .size = size};
-    const struct sim_kernel kernel = {
-        .name = "write", .body = no_body, .bytes = bytes, .accesses = &access, .access_count = 1};
-    BASE_CHECK_EQ(sim_launch_kernel(stream, &kernel), cudaSuccess);
-}
 
 // Megatron-LM#6885: what a side stream left in its cache serves the main stream.
 static void an_idle_segment_changes_streams(const char *config, bool reclaims) {
@@ -66,22 +46,18 @@ static void an_idle_segment_changes_streams(const char *config, bool reclaims) {
 // other one did with it.
 static void the_new_owner_waits_for_the_old_one_on_the_device(void) {
     struct allocator *const allocator = testing_create("x_reclaim_idle:True", 8 * GIB);
-    BASE_CHECK_EQ(sim_race_start(&(struct sim_race_options){.blocks_only = true}), BASE_OK);
-    const cudaStream_t side = held_stream(), other = testing_stream();
+    testing_race_start();
+    const cudaStream_t side = testing_held_stream(), other = testing_stream();
     void *const left = testing_malloc(allocator, GIB, side);
-    const uint64_t block = sim_block_take(left, GIB, side, "left");
-    write_block(side, left, GIB, 0);
-    sim_block_give(block);
+    sim_block_give(testing_race_take(left, GIB, side));
     testing_free(allocator, left);
     void *const taken = testing_malloc(allocator, GIB, other);
     BASE_CHECK(taken == left);
-    (void)sim_block_take(taken, GIB, other, "taken");
-    write_block(other, taken, GIB, 0);
+    (void)testing_race_take(taken, GIB, other);
     BASE_CHECK_GT(sim_stream_pending(other), 0);
     sim_stream_hold(side, false);
     BASE_CHECK_EQ(sim_stream_pending(other), 0);
-    BASE_CHECK_EQ(sim_race_count(SIM_RACE_RULE_COUNT), 0);
-    sim_race_stop();
+    testing_race_stop();
     allocator_destroy(allocator);
 }
 
@@ -89,7 +65,7 @@ static void the_new_owner_waits_for_the_old_one_on_the_device(void) {
 // not wholly free, or if its bytes wait for an event.
 static void what_is_no_idle_segment_stays(void) {
     struct allocator *const allocator = testing_create("x_reclaim_idle:True", 8 * GIB);
-    const cudaStream_t side = testing_stream(), user = held_stream();
+    const cudaStream_t side = testing_stream(), user = testing_held_stream();
     void *const wide = testing_malloc(allocator, 100 * MIB, side);
     testing_free(allocator, wide);
     BASE_CHECK(testing_malloc(allocator, 80 * MIB, NULL) != wide);       // 20 MiB too many
@@ -98,7 +74,7 @@ static void what_is_no_idle_segment_stays(void) {
     BASE_CHECK_EQ(testing_stats(allocator).num_device_alloc, 3);
     BASE_CHECK(testing_malloc(allocator, 4 * MIB, NULL) != (char *)kept + 4 * MIB);
     void *const pending = testing_malloc(allocator, 40 * MIB, side);
-    free_after_use(allocator, pending, user);
+    testing_free_after_use(allocator, pending, user);
     BASE_CHECK(testing_malloc(allocator, 40 * MIB, NULL) != pending);
     cca_check(allocator);
     allocator_destroy(allocator);

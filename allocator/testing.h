@@ -48,6 +48,20 @@ static inline cudaStream_t testing_stream(void) {
     return stream;
 }
 
+// Whose work is done when the test says so.
+static inline cudaStream_t testing_held_stream(void) {
+    const cudaStream_t stream = testing_stream();
+    sim_stream_hold(stream, true);
+    return stream;
+}
+
+// Frees a block that USER used, too.
+static inline void testing_free_after_use(struct allocator *allocator, void *pointer,
+                                          cudaStream_t user) {
+    BASE_CHECK_EQ(allocator_record_stream(allocator, pointer, user), BASE_OK);
+    testing_free(allocator, pointer);
+}
+
 static inline bool testing_message_has(const char *text) {
     return strstr(base_status_message(), text) != NULL;
 }

@@ -8,17 +8,6 @@
 
 static uint64_t waits(void) { return sim_call_count(SIM_CALL_EVENT_SYNCHRONIZE); }
 
-static cudaStream_t held_stream(void) {
-    const cudaStream_t stream = testing_stream();
-    sim_stream_hold(stream, true);
-    return stream;
-}
-
-static void free_after_use(struct allocator *allocator, void *pointer, cudaStream_t user) {
-    BASE_CHECK_EQ(allocator_record_stream(allocator, pointer, user), BASE_OK);
-    testing_free(allocator, pointer);
-}
-
 // Device work that writes a block. Nothing runs: there is accounting only.
 static void no_body(const void *argument) { (void)argument; }
 static void write_block(cudaStream_t stream, void *pointer, size_t size, uint64_t bytes) {
@@ -36,11 +25,11 @@ static enum base_status try_malloc(struct allocator *allocator, size_t size, cud
 // pt#189504: the block that fits waits for an event, its segment cannot be released.
 static void the_block_that_was_waited_for_serves(const char *config, bool serves) {
     struct allocator *const allocator = testing_create(config, 4 * GIB);
-    const cudaStream_t user = held_stream();
+    const cudaStream_t user = testing_held_stream();
     testing_free(allocator, testing_malloc(allocator, 3584 * MIB, NULL));
     void *const a = testing_malloc(allocator, 3 * GIB, NULL);
     void *const b = testing_malloc(allocator, 256 * MIB, NULL);
-    free_after_use(allocator, a, user);
+    testing_free_after_use(allocator, a, user);
     void *again = NULL;
     const enum base_status status = try_malloc(allocator, 3 * GIB, NULL, &again);
     BASE_CHECK_EQ(status, serves ? BASE_OK : BASE_OUT_OF_MEMORY);
@@ -64,10 +53,10 @@ static void a_request_waits_for_one_block_of_eight(const char *config, uint64_t 
     cudaStream_t users[8];
     for (int index = 0; index < 8; ++index) {
         blocks[index] = testing_malloc(allocator, GIB, NULL);
-        users[index] = held_stream();
+        users[index] = testing_held_stream();
     }
     for (int index = 0; index < 8; ++index)
-        free_after_use(allocator, blocks[index], users[index]);
+        testing_free_after_use(allocator, blocks[index], users[index]);
     void *const again = testing_malloc(allocator, GIB, NULL);
     BASE_CHECK_EQ(waits(), expected_waits);
     uint64_t working = 0;
@@ -91,18 +80,19 @@ static void a_request_waits_for_one_block_of_eight(const char *config, uint64_t 
 // GiB used by two streams: one block to wait for, so it goes first.
 static void neighbours_that_fit_together_are_waited_for(bool has_large_block) {
     struct allocator *const allocator = testing_create("x_wait:enough", 12 * GIB);
-    const cudaStream_t users[3] = {held_stream(), held_stream(), held_stream()};
-    free_after_use(allocator, testing_malloc(allocator, GIB, NULL), held_stream());
+    const cudaStream_t users[3] = {testing_held_stream(), testing_held_stream(),
+                                   testing_held_stream()};
+    testing_free_after_use(allocator, testing_malloc(allocator, GIB, NULL), testing_held_stream());
     testing_free(allocator, testing_malloc(allocator, 6 * GIB, NULL));
     void *const one = testing_malloc(allocator, GIB, NULL);
     void *const two = testing_malloc(allocator, 2 * GIB, NULL);
     void *const three = testing_malloc(allocator, 3 * GIB, NULL);
     void *const large = testing_malloc(allocator, 5 * GIB, NULL);
-    free_after_use(allocator, two, users[0]);
-    free_after_use(allocator, three, users[1]);
+    testing_free_after_use(allocator, two, users[0]);
+    testing_free_after_use(allocator, three, users[1]);
     if (has_large_block) {
         BASE_CHECK_EQ(allocator_record_stream(allocator, large, users[1]), BASE_OK);
-        free_after_use(allocator, large, users[2]);
+        testing_free_after_use(allocator, large, users[2]);
     }
     void *const again = testing_malloc(allocator, 5 * GIB, NULL);
     BASE_CHECK(again == (has_large_block ? large : two));
@@ -117,11 +107,11 @@ static void neighbours_that_fit_together_are_waited_for(bool has_large_block) {
 // device.
 static void what_own_blocks_cannot_do_waits_for_all(void) {
     struct allocator *const allocator = testing_create("x_wait:enough", 8 * GIB);
-    const cudaStream_t other = testing_stream(), user = held_stream();
+    const cudaStream_t other = testing_stream(), user = testing_held_stream();
     void *const own = testing_malloc(allocator, 2 * GIB, NULL);
     void *const others = testing_malloc(allocator, 6 * GIB, other);
-    free_after_use(allocator, own, user);
-    free_after_use(allocator, others, user);
+    testing_free_after_use(allocator, own, user);
+    testing_free_after_use(allocator, others, user);
     testing_free(allocator, testing_malloc(allocator, 7 * GIB, NULL));
     BASE_CHECK_EQ(waits(), 2);
     const struct allocator_stats stats = testing_stats(allocator);
@@ -136,14 +126,14 @@ static void what_own_blocks_cannot_do_waits_for_all(void) {
 static void blocks_that_serve_nobody_are_not_waited_for(void) {
     struct allocator *const allocator =
         testing_create("expandable_segments:True,x_wait:enough", 4000 * MIB);
-    const cudaStream_t users[2] = {held_stream(), held_stream()};
+    const cudaStream_t users[2] = {testing_held_stream(), testing_held_stream()};
     BASE_CHECK(users[0] < users[1]);
     void *const expandable = testing_malloc(allocator, 1000 * MIB, NULL);
     BASE_CHECK_EQ(cca_set_config(allocator, "expandable_segments:False,x_wait:enough"), BASE_OK);
     void *const block = testing_malloc(allocator, 1000 * MIB, NULL);
     void *const kept = testing_malloc(allocator, 2000 * MIB, NULL);
-    free_after_use(allocator, expandable, users[0]);
-    free_after_use(allocator, block, users[1]);
+    testing_free_after_use(allocator, expandable, users[0]);
+    testing_free_after_use(allocator, block, users[1]);
     BASE_CHECK(testing_malloc(allocator, 1000 * MIB, NULL) == block);
     BASE_CHECK_EQ(waits(), 1);
     BASE_CHECK_GT(sim_stream_pending(users[0]), 0);
@@ -163,7 +153,7 @@ static uint64_t stall_ns(const char *config) {
     for (int index = 0; index < 2; ++index) {
         write_block(users[index], blocks[index], GIB,
                     index == 0 ? UINT64_C(1000000000000) : UINT64_C(100000000000000));
-        free_after_use(allocator, blocks[index], users[index]);
+        testing_free_after_use(allocator, blocks[index], users[index]);
     }
     const uint64_t before = sim_time_ns();
     void *const again = testing_malloc(allocator, GIB, NULL);

@@ -67,10 +67,4 @@ static inline int64_t allocated_mib(struct allocator *allocator) {
     return testing_stats(allocator).allocated_bytes[ALLOCATOR_STAT_ALL].current >> 20;
 }
 
-static inline cudaStream_t held_stream(void) {
-    const cudaStream_t stream = testing_stream();
-    sim_stream_hold(stream, true);
-    return stream;
-}
-
 #endif

@@ -4,11 +4,6 @@
 #include "base/thread.h"
 #include "simulator/sim_race.h"
 
-static void free_after_use(struct allocator *allocator, void *pointer, cudaStream_t user) {
-    BASE_CHECK_EQ(allocator_record_stream(allocator, pointer, user), BASE_OK);
-    testing_free(allocator, pointer);
-}
-
 static void poll(struct allocator *allocator) {
     testing_free(allocator, testing_malloc(allocator, 512, NULL));
 }
@@ -17,9 +12,9 @@ static void poll(struct allocator *allocator) {
 static void collectives_in_flight(const struct public_fault_teller *teller) {
     enum { FLIGHT = 12 };
     struct allocator *const allocator = case_begin("", 8 * GIB);
-    const cudaStream_t collective = held_stream();
+    const cudaStream_t collective = testing_held_stream();
     for (int index = 0; index < FLIGHT; ++index)
-        free_after_use(allocator, testing_malloc(allocator, 64 * MIB, NULL), collective);
+        testing_free_after_use(allocator, testing_malloc(allocator, 64 * MIB, NULL), collective);
     tell(teller, "", "active but not allocated MiB", FLIGHT * 64,
          active_mib(allocator) - allocated_mib(allocator));
     sim_stream_hold(collective, false);
@@ -32,10 +27,10 @@ static void collectives_in_flight(const struct public_fault_teller *teller) {
 // One stream stands still; the blocks that another one used come back all the same.
 static void one_stream_stalled(const struct public_fault_teller *teller) {
     struct allocator *const allocator = case_begin("", 8 * GIB);
-    const cudaStream_t stalled = held_stream(), working = testing_stream();
-    free_after_use(allocator, testing_malloc(allocator, 256 * MIB, NULL), stalled);
+    const cudaStream_t stalled = testing_held_stream(), working = testing_stream();
+    testing_free_after_use(allocator, testing_malloc(allocator, 256 * MIB, NULL), stalled);
     for (int index = 0; index < 4; ++index)
-        free_after_use(allocator, testing_malloc(allocator, 128 * MIB, NULL), working);
+        testing_free_after_use(allocator, testing_malloc(allocator, 128 * MIB, NULL), working);
     poll(allocator);
     tell(teller, "", "waiting MiB", 256, active_mib(allocator));
     case_end(allocator);
@@ -52,8 +47,8 @@ struct stalled_thread {
 static void run_stalled_thread(void *argument) {
     struct stalled_thread *const stalled = argument;
     sim_stream_hold(cudaStreamPerThread, true);
-    free_after_use(stalled->allocator, testing_malloc(stalled->allocator, 256 * MIB, NULL),
-                   cudaStreamPerThread);
+    testing_free_after_use(stalled->allocator, testing_malloc(stalled->allocator, 256 * MIB, NULL),
+                           cudaStreamPerThread);
     base_mutex_lock(&stalled->mutex);
     stalled->is_stalled = true;
     base_condition_broadcast(&stalled->condition);
@@ -75,8 +70,9 @@ static void one_thread_stalled(const struct public_fault_teller *teller) {
             base_condition_wait(&stalled.condition, &stalled.mutex);
         base_mutex_unlock(&stalled.mutex);
         for (int count = 0; count < 4; ++count)
-            free_after_use(stalled.allocator, testing_malloc(stalled.allocator, 128 * MIB, NULL),
-                           cudaStreamPerThread);
+            testing_free_after_use(stalled.allocator,
+                                   testing_malloc(stalled.allocator, 128 * MIB, NULL),
+                                   cudaStreamPerThread);
         poll(stalled.allocator);
         tell(teller, configs[index], "waiting MiB", index == 0 ? 256 + 4 * 128 : 256,
              active_mib(stalled.allocator));
@@ -96,7 +92,8 @@ static void queries_of_others(const struct public_fault_teller *teller) {
         struct allocator *const allocator = case_begin(configs[index], 8 * GIB);
         const cudaStream_t own = testing_stream();
         for (int count = 0; count < 32; ++count)
-            free_after_use(allocator, testing_malloc(allocator, MIB, NULL), held_stream());
+            testing_free_after_use(allocator, testing_malloc(allocator, MIB, NULL),
+                                   testing_held_stream());
         const uint64_t before = sim_call_count(SIM_CALL_EVENT_QUERY);
         (void)testing_malloc(allocator, MIB, own);
         tell(teller, configs[index], "event queries of one request", index == 0 ? 32 : 0,
@@ -110,11 +107,11 @@ static void fits_after_the_wait(const struct public_fault_teller *teller) {
     static const char *const configs[] = {"", "x_retry_search:True", "x_wait:enough"};
     for (int index = 0; index < 3; ++index) {
         struct allocator *const allocator = case_begin(configs[index], 4 * GIB);
-        const cudaStream_t user = held_stream();
+        const cudaStream_t user = testing_held_stream();
         testing_free(allocator, testing_malloc(allocator, 3584 * MIB, NULL));
         void *const a = testing_malloc(allocator, 3 * GIB, NULL);
         (void)testing_malloc(allocator, 256 * MIB, NULL);
-        free_after_use(allocator, a, user);
+        testing_free_after_use(allocator, a, user);
         void *const again = case_malloc(allocator, 3 * GIB, NULL);
         tell(teller, configs[index], "out of memory", index == 0, again == NULL);
         tell(teller, configs[index], "event waits", 1,
@@ -136,7 +133,7 @@ static void waits_for_all(const struct public_fault_teller *teller) {
         for (int count = 0; count < 16; ++count)
             blocks[count] = testing_malloc(allocator, GIB, NULL);
         for (int count = 0; count < 16; ++count)
-            free_after_use(allocator, blocks[count], held_stream());
+            testing_free_after_use(allocator, blocks[count], testing_held_stream());
         (void)testing_malloc(allocator, GIB, NULL);
         tell(teller, configs[index], "event waits", index == 0 ? 16 : 1,
              (int64_t)sim_call_count(SIM_CALL_EVENT_SYNCHRONIZE));
@@ -176,9 +173,9 @@ static void orphan_without_room(const struct public_fault_teller *teller) {
 // base[5:] is told to record_stream; base is freed and asked for again while the work goes on.
 static void a_view_is_recorded(const struct public_fault_teller *teller) {
     struct allocator *const allocator = case_begin("", 8 * GIB);
-    const cudaStream_t user = held_stream();
+    const cudaStream_t user = testing_held_stream();
     char *const base = testing_malloc(allocator, 4 * MIB, NULL);
-    free_after_use(allocator, testing_malloc(allocator, 512, NULL), user);
+    testing_free_after_use(allocator, testing_malloc(allocator, 512, NULL), user);
     BASE_CHECK_EQ(allocator_record_stream(allocator, base + 5 * sizeof(float), user), BASE_OK);
     testing_free(allocator, base);
     tell(teller, "", "reused while in use", 0, case_malloc(allocator, 4 * MIB, NULL) == base);
@@ -208,7 +205,7 @@ static int64_t races(size_t size, int stream_count, bool records) {
     cudaEvent_t event;
     BASE_CHECK_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
     for (int index = 0; index < stream_count; ++index)
-        streams[index] = held_stream();
+        streams[index] = testing_held_stream();
     void *const pointer = testing_malloc(allocator, size, streams[0]);
     uint64_t block = sim_block_take(pointer, size, streams[0], "block");
     use(streams[0], SIM_ACCESS_WRITE, pointer, size);
@@ -249,11 +246,11 @@ static void three_streams(const struct public_fault_teller *teller) {
 static void late_free(const struct public_fault_teller *teller) {
     for (int waits = 0; waits < 2; ++waits) {
         struct allocator *const allocator = case_begin("", 8 * GIB);
-        const cudaStream_t sender = held_stream();
+        const cudaStream_t sender = testing_held_stream();
         for (int index = 0; index < 10; ++index) {
             void *const buffer = testing_malloc(allocator, 100 * MIB, NULL);
             if (waits == 0) {
-                free_after_use(allocator, buffer, sender);
+                testing_free_after_use(allocator, buffer, sender);
             } else {
                 BASE_CHECK_EQ(cudaStreamSynchronize(sender), cudaSuccess);
                 testing_free(allocator, buffer);
