@@ -16,6 +16,7 @@ SECTIONS = [
     "Private pools",
     "Expandable segments",
     "Captures of CUDA graphs",
+    "The cudaMallocAsync back end",
     "Settings",
     "History and snapshot",
     "Beyond PyTorch",
