@@ -138,8 +138,10 @@ const struct cca__config_key cca__config_keys[] = {
      .group = CCA__GROUP_BEHAVIOUR,
      .value = "native or cudaMallocAsync",
      .standard = "native",
-     .does = "Which allocator: PyTorch's own or the driver's pools. It is chosen when the library "
-             "is loaded; here it is the native one.",
+     .does =
+         "Which allocator: PyTorch's own or the driver's pools. It is chosen when the library "
+         "is loaded: the string of one that there is cannot name the other. Here the native one "
+         "reads this string; the other is `--config NAME=x_allocator:async`.",
      .parse = cca__parse_backend},
     {.name = "release_lock_on_cudamalloc",
      .pass = CCA__PASS_CUDA,

@@ -288,7 +288,9 @@ static void limits_together(struct cca__lint *lint) {
 }
 
 static void sizes_together(struct cca__lint *lint) {
-    if (has(lint, "max_non_split_rounding_mb") && !has(lint, "max_split_size_mb"))
+    // x_reclaim_idle asks it, too.
+    if (has(lint, "max_non_split_rounding_mb") && !has(lint, "max_split_size_mb") &&
+        !cca__lint_is(lint, "x_reclaim_idle", "True"))
         tell(lint, "rounding-without-split", "max_non_split_rounding_mb", 6,
              "add max_split_size_mb, or leave it out",
              "it says how much of an oversize block a request may waste; without max_split_size_mb "

@@ -63,6 +63,7 @@ static void what_works_is_passed_over(void) {
         " ",
         "max_split_size_mb:128",
         "max_split_size_mb:128,max_non_split_rounding_mb:64",
+        "max_non_split_rounding_mb:64,x_reclaim_idle:True",
         "roundup_power2_divisions:4",
         "roundup_power2_divisions:[256:2,512:2,>:2]",
         "garbage_collection_threshold:0.8,per_process_memory_fraction:0.9",
