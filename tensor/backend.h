@@ -7,6 +7,19 @@
 #include "tensor/kernel/launch.h"
 #include "tensor/tensor.h"
 
+// Where work goes: a stream and its device, which the handle of a default stream does not tell.
+// Work on the CPU needs none.
+struct tensor_device_stream {
+    int device;
+    cudaStream_t handle;
+};
+static const struct tensor_device_stream tensor__no_stream = {0, NULL};
+
+// The current stream of a place.
+static inline struct tensor_device_stream tensor__device_stream(const struct tensor_place *place) {
+    return (struct tensor_device_stream){place->device, tensor_stream(place->device)};
+}
+
 // In the order of tensor/kernel/pointwise.h.
 enum tensor_pointwise {
     TENSOR_COPY, // out = a
@@ -76,19 +89,22 @@ struct tensor_product {
 // attention.h).
 struct tensor_model_backend {
 #define TENSOR_MODEL_ENTRY(name)                                                                   \
-    enum base_status (*name)(const struct tensor_kernel_##name *kernel, cudaStream_t stream);
+    enum base_status (*name)(const struct tensor_kernel_##name *kernel,                            \
+                             struct tensor_device_stream stream);
     TENSOR_KERNEL_MODEL_LIST(TENSOR_MODEL_ENTRY)
 #undef TENSOR_MODEL_ENTRY
 };
 extern const struct tensor_model_backend tensor__cpu_model;
 
 struct tensor_backend {
-    enum base_status (*pointwise)(const struct tensor_loop *loop, cudaStream_t stream);
+    enum base_status (*pointwise)(const struct tensor_loop *loop,
+                                  struct tensor_device_stream stream);
     // out = sum of a over the dimensions in which out has stride 0; those that stay have others, or
     // size 1. Added up wider than stored.
     enum base_status (*sum)(const struct tensor_loop *loop, const bool *is_reduced,
-                            cudaStream_t stream);
-    enum base_status (*product)(const struct tensor_product *product, cudaStream_t stream);
+                            struct tensor_device_stream stream);
+    enum base_status (*product)(const struct tensor_product *product,
+                                struct tensor_device_stream stream);
     // Whether `product` can add a bias on the way; NULL: never.
     bool (*adds_bias)(const struct tensor_product *product);
     const struct tensor_model_backend *model;

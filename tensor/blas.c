@@ -6,13 +6,6 @@
 
 #define HANDLES_MAX 64 // of a device that are kept
 
-enum base_status tensor__cuda_status(const char *call, cudaError_t error) {
-    if (error == cudaSuccess)
-        return BASE_OK;
-    return base_status_set(error == cudaErrorMemoryAllocation ? BASE_OUT_OF_MEMORY : BASE_CUDA,
-                           "%s: %s (%s)", call, cudaGetErrorName(error), cudaGetErrorString(error));
-}
-
 static enum base_status blas_status_of(const char *call, cublasStatus_t status) {
     if (status == CUBLAS_STATUS_SUCCESS)
         return BASE_OK;

@@ -7,11 +7,9 @@
 #define TIDEMARK_TENSOR_BLAS_H
 
 #include "base/status.h"
+#include "tensor/guard.h"
 
 #include <cublas_v2.h>
-
-// BASE_OK, or BASE_CUDA (BASE_OUT_OF_MEMORY where there is no memory) with the call and its code.
-enum base_status tensor__cuda_status(const char *call, cudaError_t error) BASE_MUST_USE;
 
 // RUN with a handle of the current device, and again with a new one if the device was reset since.
 enum base_status tensor__blas_run(const char *call,

@@ -3,6 +3,7 @@
 #include "tensor/error.h"
 #include "tensor/formulas.h"
 #include "tensor/iterate.h"
+#include "tensor/transfer.h"
 #include "tensor/view.h"
 
 #include <stdlib.h>
@@ -115,52 +116,8 @@ static bool is_same_data(const struct tensor_impl *a, const struct tensor_impl *
                                        (struct tensor){(struct tensor_impl *)(uintptr_t)b}));
 }
 
-static enum base_status device_copy(struct tensor_impl *to, const struct tensor_impl *from,
-                                    size_t bytes) {
-    const struct tensor_place *to_place = &to->storage->place, *from_place = &from->storage->place;
-    const int device = to_place->kind == TENSOR_CUDA ? to_place->device : from_place->device;
-    const cudaStream_t stream = tensor_stream(device);
-    cudaError_t error = cudaMemcpyAsync(tensor__element(to, to->geometry.offset),
-                                        tensor__element(from, from->geometry.offset), bytes,
-                                        cudaMemcpyDefault, stream);
-    // Pageable memory may change or go as soon as this returns.
-    if (error == cudaSuccess && (to_place->kind == TENSOR_CPU || from_place->kind == TENSOR_CPU))
-        error = cudaStreamSynchronize(stream);
-    if (error == cudaSuccess)
-        return BASE_OK;
-    return base_status_set(BASE_CUDA, "copying %zu bytes between devices: %s", bytes,
-                           cudaGetErrorString(error));
-}
-
-// Across devices bytes are copied as they are, so both ends have to be alike: FROM is first brought
-// to the type of TO, and to rows, on its own device; TO gets it in one piece or through a copy.
-static enum base_status copy_across(struct tensor_impl *to, const struct tensor_impl *from) {
-    if (to->geometry.numel == 0)
-        return BASE_OK;
-    struct tensor_geometry rows;
-    tensor_geometry_copy(&rows, &to->geometry);
-    rows.offset = 0;
-    tensor_geometry_set_contiguous(&rows);
-    struct tensor_impl *sent = NULL, *received = NULL;
-    enum base_status status = tensor__impl_alloc(&from->storage->place, to->type, &rows, &sent);
-    if (status == BASE_OK)
-        status = tensor__copy_elements(sent, from);
-    const size_t bytes = (size_t)rows.numel * tensor_type_size(to->type);
-    if (status == BASE_OK && (to->flags & TENSOR_IS_CONTIGUOUS) != 0) {
-        status = device_copy(to, sent, bytes);
-    } else if (status == BASE_OK) {
-        status = tensor__impl_alloc(&to->storage->place, to->type, &rows, &received);
-        if (status == BASE_OK)
-            status = device_copy(received, sent, bytes);
-        if (status == BASE_OK)
-            status = tensor__copy_elements(to, received);
-    }
-    tensor__impl_drop(sent);
-    tensor__impl_drop(received);
-    return status;
-}
-
-static enum base_status copy_checked(struct tensor_impl *self, const struct tensor_impl *source) {
+static enum base_status copy_checked(struct tensor_impl *self, const struct tensor_impl *source,
+                                     bool non_blocking) {
     char have[TENSOR_SIZES_TEXT_SIZE], want[TENSOR_SIZES_TEXT_SIZE];
     int64_t sizes[TENSOR_RANK_MAX];
     int rank;
@@ -179,13 +136,12 @@ static enum base_status copy_checked(struct tensor_impl *self, const struct tens
     status = tensor__impl_check_writable(self);
     if (status != BASE_OK)
         return status;
-    const struct tensor_place *to = &self->storage->place, *from = &source->storage->place;
-    if (to->kind != from->kind || to->device != from->device)
-        return copy_across(self, source);
+    if (!tensor__is_same_place(&self->storage->place, &source->storage->place))
+        return tensor__transfer(self, source, non_blocking);
     return tensor__copy_elements(self, source);
 }
 
-enum base_status tensor_copy_(struct tensor self, struct tensor source) {
+static enum base_status copy_into(struct tensor self, struct tensor source, bool non_blocking) {
     struct tensor_write write;
     const bool is_floating = tensor_type_is_floating(self.impl->type);
     // Off the graph where there are no gradients: one input that requires none.
@@ -196,12 +152,34 @@ enum base_status tensor_copy_(struct tensor self, struct tensor source) {
     if (is_same_data(self.impl, source.impl))
         status = tensor__impl_check_writable(self.impl);
     else
-        status = copy_checked(self.impl, source.impl);
+        status = copy_checked(self.impl, source.impl, non_blocking);
     if (status == BASE_OK)
         tensor__write_end(self, &write);
     else
         tensor__write_abandon(&write);
     return status;
+}
+
+// Between places a gradient has to travel, too: it does so with the move, which is on the graph.
+static enum base_status copy_from(struct tensor self, struct tensor source, bool non_blocking) {
+    if (tensor__is_same_place(&self.impl->storage->place, &source.impl->storage->place) ||
+        !tensor_grad_mode() || !tensor_requires_grad(source))
+        return copy_into(self, source, non_blocking);
+    struct tensor moved;
+    enum base_status status =
+        tensor_to_place(source, &self.impl->storage->place, non_blocking, &moved);
+    if (status != BASE_OK) return status;
+    status = copy_into(self, moved, false);
+    tensor_release(&moved);
+    return status;
+}
+
+enum base_status tensor_copy_(struct tensor self, struct tensor source) {
+    return copy_from(self, source, false);
+}
+
+enum base_status tensor_copy_non_blocking_(struct tensor self, struct tensor source) {
+    return copy_from(self, source, true);
 }
 
 static enum base_status fill(struct tensor self, struct tensor_operand_value value,
@@ -308,7 +286,7 @@ static enum base_status host_read(const struct tensor_impl *self, void *bytes) {
     memcpy(loop.sizes, rows.sizes, (size_t)rows.rank * sizeof loop.sizes[0]);
     memcpy(loop.out.strides, rows.strides, (size_t)rows.rank * sizeof rows.strides[0]);
     const enum base_status status = tensor__operand(self, rows.rank, rows.sizes, &loop.a);
-    return status != BASE_OK ? status : tensor__cpu.pointwise(&loop, NULL);
+    return status != BASE_OK ? status : tensor__cpu.pointwise(&loop, tensor__no_stream);
 }
 
 enum base_status tensor_read(struct tensor self, void *bytes) {
@@ -326,16 +304,7 @@ enum base_status tensor_read(struct tensor self, void *bytes) {
     if (status != BASE_OK)
         return status;
     status = tensor__copy_elements(sent, self.impl);
-    const size_t size = (size_t)rows.numel * tensor_type_size(self.impl->type);
-    const cudaStream_t stream = tensor_stream(self.impl->storage->place.device);
-    cudaError_t error = cudaSuccess;
-    if (status == BASE_OK)
-        error = cudaMemcpyAsync(bytes, sent->storage->data, size, cudaMemcpyDeviceToHost, stream);
-    if (status == BASE_OK && error == cudaSuccess)
-        error = cudaStreamSynchronize(stream);
-    if (error != cudaSuccess)
-        status = base_status_set(BASE_CUDA, "reading %zu bytes of a device: %s", size,
-                                 cudaGetErrorString(error));
+    if (status == BASE_OK) status = tensor__transfer_out(sent, bytes);
     tensor__impl_drop(sent);
     return status;
 }
@@ -357,7 +326,7 @@ enum base_status tensor_item(struct tensor self, struct tensor_scalar *value) {
                                .out = {.data = is_floating ? (void *)&floating : (void *)&integer,
                                        .type = is_floating ? TENSOR_FLOAT64 : TENSOR_INT64},
                                .a = {.data = bytes, .type = self.impl->type}};
-    status = tensor__cpu.pointwise(&loop, NULL);
+    status = tensor__cpu.pointwise(&loop, tensor__no_stream);
     if (status == BASE_OK)
         *value = is_floating ? tensor_floating(floating) : tensor_integer(integer);
     if (status == BASE_OK && self.impl->type == TENSOR_BOOL)

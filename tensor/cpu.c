@@ -4,7 +4,8 @@
 #include "tensor/kernel/loops.h"
 #include "tensor/lower.h"
 
-static enum base_status cpu_pointwise(const struct tensor_loop *loop, cudaStream_t stream) {
+static enum base_status cpu_pointwise(const struct tensor_loop *loop,
+                                      struct tensor_device_stream stream) {
     struct tensor_kernel_pointwise kernel;
     (void)stream;
     tensor__lower_pointwise(loop, &kernel);
@@ -13,7 +14,7 @@ static enum base_status cpu_pointwise(const struct tensor_loop *loop, cudaStream
 }
 
 static enum base_status cpu_sum(const struct tensor_loop *loop, const bool *is_reduced,
-                                cudaStream_t stream) {
+                                struct tensor_device_stream stream) {
     struct tensor_kernel_sum kernel;
     (void)stream;
     tensor__lower_sum(loop, is_reduced, &kernel);
@@ -21,7 +22,8 @@ static enum base_status cpu_sum(const struct tensor_loop *loop, const bool *is_r
     return BASE_OK;
 }
 
-static enum base_status cpu_product(const struct tensor_product *product, cudaStream_t stream) {
+static enum base_status cpu_product(const struct tensor_product *product,
+                                    struct tensor_device_stream stream) {
     struct tensor_kernel_product kernel;
     (void)stream;
     tensor__lower_product(product, &kernel);

@@ -12,7 +12,7 @@ static enum base_status trap_look(void) {
 
 #define CPU_MODEL(name)                                                                            \
     static enum base_status cpu_##name(const struct tensor_kernel_##name *kernel,                  \
-                                       cudaStream_t stream) {                                      \
+                                       struct tensor_device_stream stream) {                       \
         const int64_t items = tensor_kernel_##name##_items(kernel);                                \
         (void)stream;                                                                              \
         for (int64_t item = 0; item < items; ++item)                                               \

@@ -3,6 +3,7 @@
 #include "tensor/error.h"
 #include "tensor/impl.h"
 #include "tensor/iterate.h"
+#include "tensor/transfer.h"
 
 #include <math.h>
 #include <string.h>
@@ -104,7 +105,7 @@ enum base_status tensor_arange(const struct tensor_place *place, enum tensor_typ
             const double value = start + (double)index * step;
             loop.scalar = tensor_type_is_floating(type) ? tensor_floating(value)
                                                         : tensor_integer((int64_t)value);
-            status = tensor__cpu.pointwise(&loop, NULL);
+            status = tensor__cpu.pointwise(&loop, tensor__no_stream);
         }
     } else {
         status = base_status_set(BASE_UNSUPPORTED,
@@ -130,13 +131,7 @@ enum base_status tensor_from_bytes(const struct tensor_place *place, enum tensor
         if (size > 0)
             memcpy(data, bytes, size);
     } else if (size > 0) {
-        const cudaStream_t stream = tensor_stream(place->device);
-        cudaError_t error = cudaMemcpyAsync(data, bytes, size, cudaMemcpyHostToDevice, stream);
-        if (error == cudaSuccess)
-            error = cudaStreamSynchronize(stream);
-        if (error != cudaSuccess)
-            status = base_status_set(BASE_CUDA, "copying %zu bytes to device %d: %s", size,
-                                     place->device, cudaGetErrorString(error));
+        status = tensor__transfer_in(made.impl, bytes);
     }
     if (status == BASE_OK)
         *result = made;

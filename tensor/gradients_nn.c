@@ -88,7 +88,7 @@ static enum base_status softmax_run(const struct tape_softmax_payload *payload, 
                                     struct tensor *result) {
     const struct tensor_geometry *shape = &output.impl->geometry;
     const struct tensor_model_backend *model;
-    cudaStream_t stream;
+    struct tensor_device_stream stream;
     struct tensor_kernel_softmax_gradient kernel = {
         .columns = shape->rank > 0 ? shape->sizes[payload->dim] : 1,
         .scale = payload->scale,
@@ -173,7 +173,7 @@ static int64_t columns_of(const struct norm_kept *kept) {
 static enum base_status norm_input_back(const struct norm_kept *kept, struct tensor *result) {
     const struct tensor_impl *self = kept->self.impl;
     const struct tensor_model_backend *model;
-    cudaStream_t stream;
+    struct tensor_device_stream stream;
     struct tensor_kernel_norm_gradient kernel = {.columns = columns_of(kept)};
     enum base_status status =
         tensor__norm_rows(kept->rows.impl, kept->dims, &kernel.shape, &kernel.a);
@@ -198,7 +198,7 @@ static enum base_status norm_input_back(const struct norm_kept *kept, struct ten
 static enum base_status norm_parameters_back(const struct norm_kept *kept, struct tensor weight,
                                              struct tensor bias) {
     const struct tensor_model_backend *model;
-    cudaStream_t stream;
+    struct tensor_device_stream stream;
     struct tensor_kernel_norm_weight kernel = {.columns = columns_of(kept)};
     enum base_status status =
         tensor__norm_rows(kept->rows.impl, kept->dims, &kernel.shape, &kernel.a);
@@ -253,7 +253,7 @@ static enum base_status norm_back(struct tape_node *node, struct tensor *gradien
 static enum base_status embedding_run(struct tensor gradient, struct tensor indices,
                                       struct tensor table) {
     const struct tensor_model_backend *model;
-    cudaStream_t stream;
+    struct tensor_device_stream stream;
     struct tensor flat;
     const int64_t count = indices.impl->geometry.numel, columns = table.impl->geometry.sizes[1];
     struct tensor_kernel_scatter_add kernel = {
@@ -296,7 +296,7 @@ static enum base_status embedding_back(struct tape_node *node, struct tensor *gr
 static enum base_status nll_run(const struct tape_nll_payload *payload, struct tensor gradient,
                                 struct tensor targets, struct tensor total, struct tensor *result) {
     const struct tensor_model_backend *model;
-    cudaStream_t stream;
+    struct tensor_device_stream stream;
     const int last = payload->rank - 1;
     struct tensor_kernel_nll_gradient kernel = {.count = last > 0 ? payload->sizes[0] : 1,
                                                 .columns = payload->sizes[last],
@@ -370,7 +370,7 @@ static enum base_status attention_run(const struct tape_node *node, const struct
                                       const struct tensor made[3]) {
     const struct tape_attention_payload *payload = node->payload;
     const struct tensor_model_backend *model;
-    cudaStream_t stream;
+    struct tensor_device_stream stream;
     const int last = gradient.impl->geometry.rank - 1;
     struct tensor_kernel_attention_query query = {.form = payload->form};
     struct tensor_kernel_attention_key key;

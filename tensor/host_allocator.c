@@ -4,6 +4,7 @@
 
 #include "base/address_map.h"
 #include "base/thread.h"
+#include "tensor/host_stats.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,23 +24,13 @@ static struct host_allocator *host_of(struct allocator *allocator) {
     return (struct host_allocator *)allocator;
 }
 
-static void stat_add(struct allocator_stat *stat, int64_t amount) {
-    stat->current += amount;
-    if (stat->current > stat->peak)
-        stat->peak = stat->current;
-    if (amount > 0)
-        stat->allocated += amount;
-    if (amount < 0)
-        stat->freed -= amount;
-}
-
 static void count_locked(struct host_allocator *host, int64_t blocks, int64_t bytes) {
-    stat_add(&host->stats.allocation[ALLOCATOR_STAT_ALL], blocks);
-    stat_add(&host->stats.active[ALLOCATOR_STAT_ALL], blocks);
-    stat_add(&host->stats.allocated_bytes[ALLOCATOR_STAT_ALL], bytes);
-    stat_add(&host->stats.requested_bytes[ALLOCATOR_STAT_ALL], bytes);
-    stat_add(&host->stats.active_bytes[ALLOCATOR_STAT_ALL], bytes);
-    stat_add(&host->stats.reserved_bytes[ALLOCATOR_STAT_ALL], bytes);
+    tensor__host_stat_add(host->stats.allocation, blocks);
+    tensor__host_stat_add(host->stats.active, blocks);
+    tensor__host_stat_add(host->stats.allocated_bytes, bytes);
+    tensor__host_stat_add(host->stats.requested_bytes, bytes);
+    tensor__host_stat_add(host->stats.active_bytes, bytes);
+    tensor__host_stat_add(host->stats.reserved_bytes, bytes);
 }
 
 static bool refused_locked(struct host_allocator *host) {
@@ -146,10 +137,7 @@ static enum base_status host_reset_peak_stats(struct allocator *allocator, int d
     (void)device;
     struct host_allocator *host = host_of(allocator);
     base_mutex_lock(&host->mutex);
-#define RESET(name)                                                                                \
-    host->stats.name[ALLOCATOR_STAT_ALL].peak = host->stats.name[ALLOCATOR_STAT_ALL].current;
-    ALLOCATOR_STAT_LIST(RESET)
-#undef RESET
+    tensor__host_stats_reset_peaks(&host->stats);
     base_mutex_unlock(&host->mutex);
     return BASE_OK;
 }
@@ -158,11 +146,7 @@ static enum base_status host_reset_accumulated_stats(struct allocator *allocator
     (void)device;
     struct host_allocator *host = host_of(allocator);
     base_mutex_lock(&host->mutex);
-#define RESET(name)                                                                                \
-    host->stats.name[ALLOCATOR_STAT_ALL].allocated = host->stats.name[ALLOCATOR_STAT_ALL].freed = 0;
-    ALLOCATOR_STAT_LIST(RESET)
-#undef RESET
-    host->stats.num_ooms = 0;
+    tensor__host_stats_reset_accumulated(&host->stats);
     base_mutex_unlock(&host->mutex);
     return BASE_OK;
 }

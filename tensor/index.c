@@ -42,7 +42,7 @@ static enum base_status index_read(struct tensor index, int64_t **values) {
             .compute = index.impl->type,
             .out = {.data = numbers, .type = TENSOR_INT64, .strides = {1}},
             .a = {.data = bytes, .type = index.impl->type, .strides = {1}}};
-        status = tensor__cpu.pointwise(&loop, NULL);
+        status = tensor__cpu.pointwise(&loop, tensor__no_stream);
     }
     free(bytes);
     if (status == BASE_OK)

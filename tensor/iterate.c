@@ -233,7 +233,7 @@ static enum base_status run(const struct tensor_iteration *iteration, const stru
         status = tensor__operand(iteration->b, loop.rank, loop.sizes, &loop.b);
     if (status != BASE_OK || plan->shape.numel == 0)
         return status;
-    return backend->pointwise(&loop, tensor_stream(out->storage->place.device));
+    return backend->pointwise(&loop, tensor__device_stream(&out->storage->place));
 }
 
 enum base_status tensor__iterate(const struct tensor_iteration *iteration,
@@ -289,7 +289,7 @@ static enum base_status loop_run(enum tensor_pointwise operation, struct tensor_
         status = tensor__operand(from, loop.rank, loop.sizes, &loop.a);
     if (status != BASE_OK || geometry->numel == 0)
         return status;
-    return backend->pointwise(&loop, tensor_stream(to->storage->place.device));
+    return backend->pointwise(&loop, tensor__device_stream(&to->storage->place));
 }
 
 enum base_status tensor__copy_elements(struct tensor_impl *to, const struct tensor_impl *from) {

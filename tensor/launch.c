@@ -7,13 +7,13 @@
 #include <cublasLt.h>
 #include <limits.h>
 
-static enum base_status cuda_pointwise(const struct tensor_loop *loop, cudaStream_t stream) {
+static enum base_status pointwise_here(const struct tensor_loop *loop, cudaStream_t stream) {
     struct tensor_kernel_pointwise kernel;
     tensor__lower_pointwise(loop, &kernel);
     return tensor__cuda_status("launch of element work", tensor_launch_pointwise(&kernel, stream));
 }
 
-static enum base_status cuda_sum(const struct tensor_loop *loop, const bool *is_reduced,
+static enum base_status sum_here(const struct tensor_loop *loop, const bool *is_reduced,
                                  cudaStream_t stream) {
     struct tensor_kernel_sum kernel;
     tensor__lower_sum(loop, is_reduced, &kernel);
@@ -194,7 +194,7 @@ static cublasStatus_t biased_run(cublasHandle_t handle, const void *argument) {
     return status;
 }
 
-static enum base_status cuda_product(const struct tensor_product *product, cudaStream_t stream) {
+static enum base_status product_here(const struct tensor_product *product, cudaStream_t stream) {
     struct request request;
     if (product->batch == 0 || product->m == 0 || product->n == 0)
         return BASE_OK;
@@ -214,12 +214,36 @@ static bool cuda_adds_bias(const struct tensor_product *product) {
            request_make(product, NULL, &request) && request.out_stored.transposed;
 }
 
-// --- Kernels with arguments of their own ---
+// --- The table: each with the stream's device as the current one ---
 
+#define ON_DEVICE(stream, call)                                                                    \
+    do {                                                                                           \
+        struct tensor_guard guard;                                                                 \
+        const enum base_status begun = tensor__guard_begin((stream).device, &guard);               \
+        return begun == BASE_OK ? tensor__guard_end(&guard, (call)) : begun;                       \
+    } while (0)
+
+static enum base_status cuda_pointwise(const struct tensor_loop *loop,
+                                       struct tensor_device_stream stream) {
+    ON_DEVICE(stream, pointwise_here(loop, stream.handle));
+}
+
+static enum base_status cuda_sum(const struct tensor_loop *loop, const bool *is_reduced,
+                                 struct tensor_device_stream stream) {
+    ON_DEVICE(stream, sum_here(loop, is_reduced, stream.handle));
+}
+
+static enum base_status cuda_product(const struct tensor_product *product,
+                                     struct tensor_device_stream stream) {
+    ON_DEVICE(stream, product_here(product, stream.handle));
+}
+
+// Those with arguments of their own.
 #define CUDA_MODEL(name)                                                                           \
     static enum base_status cuda_##name(const struct tensor_kernel_##name *kernel,                 \
-                                        cudaStream_t stream) {                                     \
-        return tensor__cuda_status("launch of " #name, tensor_launch_##name(kernel, stream));      \
+                                        struct tensor_device_stream stream) {                      \
+        ON_DEVICE(stream, tensor__cuda_status("launch of " #name,                                  \
+                                              tensor_launch_##name(kernel, stream.handle)));       \
     }
 TENSOR_KERNEL_MODEL_LIST(CUDA_MODEL)
 

@@ -1,7 +1,7 @@
 // Element work and products on CUDA devices: the table of backend.h over the kernels of
-// tensor/kernel and cuBLAS. Everything is enqueued on the stream that the caller names, which is of
-// the current device; nothing is allocated and nothing waits, but for a thread's first product on a
-// device, which makes a cuBLAS handle.
+// tensor/kernel and cuBLAS. Everything is enqueued on the stream that the caller names, whatever
+// the current device is; nothing is allocated and nothing waits, but for a thread's first product
+// on a device, which makes a cuBLAS handle.
 //
 // Errors: BASE_CUDA with the call and its code; BASE_OUT_OF_MEMORY where cuBLAS finds no room.
 // Threads: any; handles are taken from a pool, under a lock that no CUDA call is made under.

@@ -185,11 +185,11 @@ static void loops_agree(struct base_random *random) {
     loop.out.data = out.host;
     loop.a.data = has_a ? a.host : NULL;
     loop.b.data = has_b ? b.host : NULL;
-    OK(tensor__cpu.pointwise(&loop, NULL));
+    OK(tensor__cpu.pointwise(&loop, tensor__no_stream));
     loop.out.data = out.device;
     loop.a.data = has_a ? a.device : NULL;
     loop.b.data = has_b ? b.device : NULL;
-    OK(tensor__cuda.pointwise(&loop, NULL));
+    OK(tensor__cuda.pointwise(&loop, tensor__no_stream));
     both_agree(&out);
     both_end(&out);
     both_end(&a);
@@ -218,10 +218,10 @@ static void sums_agree(struct base_random *random) {
         loop.out.strides[i] = is_reduced[i] ? 0 : kept_strides[at++];
     loop.out.data = out.host;
     loop.a.data = a.host;
-    OK(tensor__cpu.sum(&loop, is_reduced, NULL));
+    OK(tensor__cpu.sum(&loop, is_reduced, tensor__no_stream));
     loop.out.data = out.device;
     loop.a.data = a.device;
-    OK(tensor__cuda.sum(&loop, is_reduced, NULL));
+    OK(tensor__cuda.sum(&loop, is_reduced, tensor__no_stream));
     both_agree(&out);
     both_end(&out);
     both_end(&a);
@@ -248,11 +248,11 @@ static void products_agree(struct base_random *random) {
     product.out = out.host;
     product.a = a.host;
     product.b = b.host;
-    OK(tensor__cpu.product(&product, NULL));
+    OK(tensor__cpu.product(&product, tensor__no_stream));
     product.out = out.device;
     product.a = a.device;
     product.b = b.device;
-    OK(tensor__cuda.product(&product, NULL));
+    OK(tensor__cuda.product(&product, tensor__no_stream));
     both_agree(&out);
     both_end(&out);
     both_end(&a);
@@ -279,15 +279,15 @@ static void most_products_are_those_of_cublas(void) {
     CUDA(cudaMemset(data, 0, 3 * 64 * sizeof *data));
     const uint64_t before = sim_call_count(SIM_CALL_BLAS_GEMM);
     struct tensor_product product = square(data, 8);
-    OK(tensor__cuda.product(&product, NULL));
+    OK(tensor__cuda.product(&product, tensor__no_stream));
     product.out_strides[1] = 1;
     product.out_strides[2] = 8; // by columns
-    OK(tensor__cuda.product(&product, NULL));
+    OK(tensor__cuda.product(&product, tensor__no_stream));
     BASE_CHECK_EQ(sim_call_count(SIM_CALL_BLAS_GEMM) - before, 2);
     product.a_strides[2] = 2;
     product.a_strides[1] = 4;
     product.m = product.k = 2; // no leading dimension says that
-    OK(tensor__cuda.product(&product, NULL));
+    OK(tensor__cuda.product(&product, tensor__no_stream));
     BASE_CHECK_EQ(sim_call_count(SIM_CALL_BLAS_GEMM) - before, 2);
     CUDA(cudaFree(data));
 }
@@ -296,20 +296,20 @@ static void errors_have_a_sentence(void) {
     float *data;
     CUDA(cudaMalloc((void **)&data, 3 * 64 * sizeof *data));
     const struct tensor_product product = square(data, 8);
-    OK(tensor__cuda.product(&product, NULL));
+    OK(tensor__cuda.product(&product, tensor__no_stream));
     sim_fault_next(SIM_CALL_BLAS_GEMM, 1, SIM_FAULT_STATUS(CUBLAS_STATUS_EXECUTION_FAILED));
-    BASE_CHECK_EQ(tensor__cuda.product(&product, NULL), BASE_CUDA);
+    BASE_CHECK_EQ(tensor__cuda.product(&product, tensor__no_stream), BASE_CUDA);
     BASE_CHECK(strstr(base_status_message(), "CUBLAS_STATUS_EXECUTION_FAILED") != NULL);
     sim_fault_next(SIM_CALL_LAUNCH, 1, cudaErrorLaunchOutOfResources);
     const struct tensor_loop fill = {
         .operation = TENSOR_FILL, .compute = TENSOR_FLOAT32, .out = {data, TENSOR_FLOAT32, {0}}};
-    BASE_CHECK_EQ(tensor__cuda.pointwise(&fill, NULL), BASE_CUDA);
+    BASE_CHECK_EQ(tensor__cuda.pointwise(&fill, tensor__no_stream), BASE_CUDA);
     BASE_CHECK(strstr(base_status_message(), "cudaErrorLaunchOutOfResources") != NULL);
     // Another machine: the handles of before are none.
     sim_reset();
     CUDA(cudaMalloc((void **)&data, 3 * 64 * sizeof *data));
     const struct tensor_product again = square(data, 8);
-    OK(tensor__cuda.product(&again, NULL));
+    OK(tensor__cuda.product(&again, tensor__no_stream));
     CUDA(cudaFree(data));
 }
 
@@ -324,7 +324,7 @@ static void a_first_product_can_be_captured(void) {
     CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     const struct tensor_product product = square(data, 8);
-    OK(tensor__cuda.product(&product, stream));
+    OK(tensor__cuda.product(&product, (struct tensor_device_stream){0, stream}));
     CUDA(cudaStreamEndCapture(stream, &graph));
     CUDA(cudaMemset(data + 128, 0xff, 64 * sizeof *data));
     CUDA(cudaGraphInstantiate(&exec, graph, 0));

@@ -77,7 +77,7 @@ static enum base_status fused_write(struct tensor query, struct tensor key, stru
                                     struct tensor_kernel_attention *kernel, struct tensor made,
                                     struct tensor total) {
     const struct tensor_model_backend *model;
-    cudaStream_t stream;
+    struct tensor_device_stream stream;
     const int last = query.impl->geometry.rank - 1;
     enum base_status status = tensor__rows(query.impl, last, &kernel->form.shape, &kernel->query);
     if (status == BASE_OK)

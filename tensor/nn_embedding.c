@@ -27,7 +27,7 @@ static enum base_status embedding_check(struct tensor weight, struct tensor indi
 static enum base_status embedding_write(struct tensor weight, struct tensor indices,
                                         struct tensor made) {
     const struct tensor_model_backend *model;
-    cudaStream_t stream;
+    struct tensor_device_stream stream;
     const int64_t columns = weight.impl->geometry.sizes[1];
     struct tensor_kernel_gather kernel = {.count = indices.impl->geometry.numel,
                                           .columns = columns,

@@ -28,7 +28,7 @@ static enum base_status loss_write(struct tensor self, struct tensor targets, st
                                    struct tensor total, int64_t ignored, bool is_mean) {
     const struct tensor_geometry *shape = &self.impl->geometry;
     const struct tensor_model_backend *model;
-    cudaStream_t stream;
+    struct tensor_device_stream stream;
     struct tensor_kernel_nll kernel = {.count = shape->rank == 2 ? shape->sizes[0] : 1,
                                        .columns = shape->sizes[shape->rank - 1],
                                        .ignored = ignored,

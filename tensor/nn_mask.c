@@ -36,7 +36,7 @@ static enum base_status dropout_write(struct tensor self, struct tensor mask, st
                                       double probability,
                                       const struct tensor_generator *generator) {
     const struct tensor_model_backend *model;
-    cudaStream_t stream;
+    struct tensor_device_stream stream;
     struct tensor_kernel_dropout kernel = {
         .probability = probability, .seed = generator->seed, .offset = generator->offset};
     enum base_status status = tensor__array(self.impl, &kernel.shape, &kernel.a);

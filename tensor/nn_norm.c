@@ -111,7 +111,7 @@ static enum base_status norm_write(const struct norm *norm, struct tensor rows,
                                    struct tensor weight, struct tensor bias, struct tensor made,
                                    struct tensor mean, struct tensor rstd) {
     const struct tensor_model_backend *model;
-    cudaStream_t stream;
+    struct tensor_device_stream stream;
     struct tensor_kernel_norm kernel = {
         .columns = 1, .epsilon = norm->epsilon, .is_rms = norm->is_rms};
     for (int dim = 0; dim < norm->dims; dim++)

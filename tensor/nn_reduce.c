@@ -45,7 +45,7 @@ enum base_status tensor_mean_dims(struct tensor self, const int64_t *dims, int c
 enum base_status tensor_argmax(struct tensor self, int64_t dim, bool keep, struct tensor *result) {
     const struct tensor_geometry *shape = &self.impl->geometry;
     const struct tensor_model_backend *model;
-    cudaStream_t stream;
+    struct tensor_device_stream stream;
     struct tensor_kernel_argmax kernel = {.columns = 1};
     struct tensor made = {0};
     int64_t sizes[TENSOR_RANK_MAX];

@@ -8,7 +8,7 @@ enum base_status tensor__softmax(struct tensor self, int dim, double scale, bool
                                  bool is_causal, int64_t shift, struct tensor *result) {
     const struct tensor_geometry *shape = &self.impl->geometry;
     const struct tensor_model_backend *model;
-    cudaStream_t stream;
+    struct tensor_device_stream stream;
     struct tape_node *node = NULL;
     struct tensor made = {0};
     struct tensor_kernel_softmax kernel = {.columns = shape->rank > 0 ? shape->sizes[dim] : 1,

@@ -60,13 +60,14 @@ enum base_status tensor__flat(const struct tensor_impl *impl, struct tensor_kern
 }
 
 enum base_status tensor__model(const struct tensor_impl *impl,
-                               const struct tensor_model_backend **model, cudaStream_t *stream) {
+                               const struct tensor_model_backend **model,
+                               struct tensor_device_stream *stream) {
     const struct tensor_backend *backend;
     const enum base_status status = tensor__backend(&impl->storage->place, &backend);
     if (status != BASE_OK)
         return status;
     *model = backend->model;
-    *stream = tensor_stream(impl->storage->place.device);
+    *stream = tensor__device_stream(&impl->storage->place);
     return BASE_OK;
 }
 

@@ -43,7 +43,7 @@ enum base_status tensor__flat(const struct tensor_impl *impl,
 // The kernels of IMPL's device and its current stream.
 enum base_status tensor__model(const struct tensor_impl *impl,
                                const struct tensor_model_backend **model,
-                               cudaStream_t *stream) BASE_MUST_USE;
+                               struct tensor_device_stream *stream) BASE_MUST_USE;
 
 // A result of TYPE in rows, by SIZES.
 enum base_status tensor__make(const struct tensor_impl *like, enum tensor_type type,

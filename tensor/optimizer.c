@@ -19,7 +19,7 @@ static enum base_status addc(struct tensor self, struct tensor a, struct tensor 
     const char *name = divides ? "addcdiv_" : "addcmul_";
     const struct tensor operands[] = {self, a, b};
     const struct tensor_model_backend *model;
-    cudaStream_t stream;
+    struct tensor_device_stream stream;
     struct tensor_kernel_addc kernel = {.divides = divides, .factor = value};
     char have[TENSOR_SIZES_TEXT_SIZE], want[TENSOR_SIZES_TEXT_SIZE];
     enum base_status status = BASE_OK;
@@ -118,7 +118,7 @@ static enum base_status adam_fused(const struct tensor_adamw *adamw, double corr
                                    struct tensor square, struct tensor *kept) {
     (void)kept;
     const struct tensor_model_backend *model;
-    cudaStream_t stream;
+    struct tensor_device_stream stream;
     struct tensor_kernel_adam kernel = {.count = parameter.impl->geometry.numel,
                                         .rate = adamw->rate,
                                         .beta1 = adamw->beta1,
@@ -237,7 +237,7 @@ enum base_status tensor_adamw_step(const struct tensor_adamw *adamw, int64_t ste
 static enum base_status sgd_one(const struct tensor_sgd *sgd, struct tensor parameter,
                                 struct tensor gradient, struct tensor velocity) {
     const struct tensor_model_backend *model;
-    cudaStream_t stream;
+    struct tensor_device_stream stream;
     struct tensor_kernel_sgd kernel = {.count = parameter.impl->geometry.numel,
                                        .rate = sgd->rate,
                                        .momentum = sgd->momentum,
@@ -287,7 +287,7 @@ enum base_status tensor_sgd_step(const struct tensor_sgd *sgd, int count,
 // Sums of SELF's squares, each of a run of it, into PARTIAL.
 static enum base_status squares_write(struct tensor self, struct tensor partial) {
     const struct tensor_model_backend *model;
-    cudaStream_t stream;
+    struct tensor_device_stream stream;
     struct tensor flat = {0};
     struct tensor_kernel_squares kernel = {.count = self.impl->geometry.numel,
                                            .parts = partial.impl->geometry.numel};

@@ -74,7 +74,7 @@ static enum base_status bias_add(const struct tensor_backend *backend, struct te
     if (status == BASE_OK)
         status = tensor__operand(bias, shape->rank, shape->sizes, &loop.b);
     if (status == BASE_OK)
-        status = backend->pointwise(&loop, tensor_stream(out->storage->place.device));
+        status = backend->pointwise(&loop, tensor__device_stream(&out->storage->place));
     return status;
 }
 
@@ -93,7 +93,7 @@ static enum base_status product_run(const struct tensor_backend *backend,
         product->workspace = workspace->data;
         product->workspace_bytes = workspace->bytes;
     }
-    status = backend->product(product, tensor_stream(place->device));
+    status = backend->product(product, tensor__device_stream(place));
     if (workspace != NULL)
         tensor__storage_drop(workspace);
     return status;

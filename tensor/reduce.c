@@ -63,7 +63,7 @@ static enum base_status sums_write(struct tensor_impl *out, const struct tensor_
     }
     if (out->geometry.numel == 0)
         return BASE_OK;
-    return backend->sum(&loop, is_reduced, tensor_stream(out->storage->place.device));
+    return backend->sum(&loop, is_reduced, tensor__device_stream(&out->storage->place));
 }
 
 static void payload_fill(struct tape_sum_payload *payload, const struct tensor_geometry *from,

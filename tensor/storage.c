@@ -2,6 +2,7 @@
 #include "tensor/storage.h"
 
 #include "tensor/error.h"
+#include "tensor/guard.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,11 +77,13 @@ static enum base_status bytes_copy(const struct tensor_storage *storage, void *t
         memcpy(to, from, bytes);
         return BASE_OK;
     }
-    const cudaError_t error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
-    if (error == cudaSuccess)
-        return BASE_OK;
-    return base_status_set(BASE_CUDA, "resizing a storage: copying %zu bytes: %s", bytes,
-                           cudaGetErrorString(error));
+    struct tensor_guard guard;
+    const enum base_status status = tensor__guard_begin(storage->place.device, &guard);
+    if (status != BASE_OK) return status;
+    return tensor__guard_end(
+        &guard,
+        tensor__cuda_status("cudaMemcpyAsync",
+                            cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream)));
 }
 
 enum base_status tensor__storage_resize(struct tensor_storage *storage, size_t bytes) {

@@ -99,6 +99,7 @@ unsigned tensor_flags(struct tensor self); // TENSOR_IS_... of geometry.h
 bool tensor_is_contiguous(struct tensor self, enum tensor_format format); // PRESERVE as CONTIGUOUS
 // First element: NULL if there are none. A storage without memory counts as address 0.
 void *tensor_data(struct tensor self);
+bool tensor_is_pinned(struct tensor self);    // in memory of tensor/pinned_allocator.h
 bool tensor_is_inference(struct tensor self); // made inside inference mode: has no version
 // RuntimeError for an inference tensor.
 enum base_status tensor_version(struct tensor self, uint32_t *version) BASE_MUST_USE;
@@ -296,6 +297,11 @@ enum base_status tensor_clone(struct tensor self, enum tensor_format format,
 enum base_status tensor_to(struct tensor self, enum tensor_type type, enum tensor_format format,
                            struct tensor *result) BASE_MUST_USE; // itself if nothing changes
 
+// In PLACE, of the same type; itself if it is there, in memory of the place's allocator. Streams
+// and NON_BLOCKING as of a copy between places (tensor_copy_non_blocking_).
+enum base_status tensor_to_place(struct tensor self, const struct tensor_place *place,
+                                 bool non_blocking, struct tensor *result) BASE_MUST_USE;
+
 //------------------------------------------------------------------------------------------------
 // Operators. An operand is a tensor or a number.
 
@@ -362,7 +368,13 @@ enum base_status tensor_sub_(struct tensor self, struct tensor_operand_value oth
                              struct tensor_scalar alpha) BASE_MUST_USE;
 enum base_status tensor_mul_(struct tensor self, struct tensor_operand_value other) BASE_MUST_USE;
 enum base_status tensor_div_(struct tensor self, struct tensor_operand_value other) BASE_MUST_USE;
+// Between places: with a device, on its current stream, and the host waits; between two devices on
+// that of the source, behind the destination's and before what comes on it next, and nobody waits.
 enum base_status tensor_copy_(struct tensor self, struct tensor source) BASE_MUST_USE;
+// The same, but for page-locked host memory (tensor/pinned_allocator.h) the host does not wait:
+// what it holds is there, or may be written again, when the stream has come so far. It may be
+// dropped at once. Other host memory: as tensor_copy_.
+enum base_status tensor_copy_non_blocking_(struct tensor self, struct tensor source) BASE_MUST_USE;
 enum base_status tensor_fill_(struct tensor self, struct tensor_operand_value value) BASE_MUST_USE;
 enum base_status tensor_zero_(struct tensor self) BASE_MUST_USE;
 enum base_status tensor_neg_(struct tensor self) BASE_MUST_USE;
