@@ -120,17 +120,17 @@ static inline void cca__bin_insert_listed(struct cca__free_index *index, struct 
                                          uint32_t number, uint32_t place) {
     struct cca__bin *const bin = &index->bins[place];
     struct cca__block *const block = &blocks[number];
-    uint32_t before = 0, after, *link = &bin->first;
-    while ((after = *link) != 0 && cca__block_less(&blocks[after], block)) {
+    uint32_t before = 0, after = bin->first;
+    ++bin->count;
+    if (after == 0) cca__bin_set_occupied(index, place);
+    while (after != 0 && cca__block_less(&blocks[after], block)) {
         before = after;
-        link = &blocks[after].link[CCA__LIST_NEXT];
+        after = blocks[after].link[CCA__LIST_NEXT];
     }
     block->link[CCA__LIST_PREVIOUS] = before;
     block->link[CCA__LIST_NEXT] = after;
-    *link = number;
+    *(before != 0 ? &blocks[before].link[CCA__LIST_NEXT] : &bin->first) = number;
     if (after != 0) blocks[after].link[CCA__LIST_PREVIOUS] = number;
-    ++bin->count;
-    cca__bin_set_occupied(index, place);
 }
 
 // Removes from a bin that is a list.
@@ -195,12 +195,12 @@ static inline uint32_t cca__free_index_find(const struct cca__free_index *index,
 }
 
 // Whether the front is certainly the best fit: nothing in the bins is a better one than an exact
-// fit, but an older block of the same size. Without a front: block 0 has no bytes.
+// fit, but an older block of the same size. Without a front: block 0 has no bytes. Whether the front
+// is large enough, which nobody can predict where sizes are mixed, is asked without the bins only.
 static inline bool cca__free_index_front_is_best(const struct cca__free_index *index,
                                                  const struct cca__block *blocks, uint64_t size) {
     const uint64_t front_size = blocks[index->front].size;
-    if (front_size < size) return false;
-    if (index->occupied_words == 0) return true;
+    if (index->occupied_words == 0) return front_size >= size;
     if (front_size != size) return false;
     const uint32_t bin = cca__bin_of(size);
     return (index->occupied[bin / 64] >> bin % 64 & 1) == 0;
