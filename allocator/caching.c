@@ -70,10 +70,10 @@ static enum base_status caching_largest_block(struct allocator *allocator, int o
 }
 
 // Runs BODY with the device's growth lock and the locks of all its streams.
-static enum base_status with_device(struct allocator *allocator, int ordinal,
+static enum base_status with_device(struct allocator *allocator, int ordinal, const char *what,
                                     void (*body)(struct cca__device *, void *), void *argument) {
     struct cca__device *device;
-    const enum base_status status = cca__device_get(cca__of(allocator), ordinal, &device);
+    const enum base_status status = cca__device_of(allocator, ordinal, what, &device);
     if (status != BASE_OK) return status;
     cca__lock_take(&device->growth_lock);
     cca__gone_settle_locked(device);
@@ -98,13 +98,13 @@ static void reset_accumulated(struct cca__device *device, void *unused) {
 
 static enum base_status caching_stats(struct allocator *allocator, int ordinal,
                                       struct allocator_stats *stats) {
-    return with_device(allocator, ordinal, read_stats, stats);
+    return with_device(allocator, ordinal, "statistics", read_stats, stats);
 }
 static enum base_status caching_reset_peak_stats(struct allocator *allocator, int ordinal) {
-    return with_device(allocator, ordinal, reset_peak, NULL);
+    return with_device(allocator, ordinal, "statistics", reset_peak, NULL);
 }
 static enum base_status caching_reset_accumulated_stats(struct allocator *allocator, int ordinal) {
-    return with_device(allocator, ordinal, reset_accumulated, NULL);
+    return with_device(allocator, ordinal, "statistics", reset_accumulated, NULL);
 }
 
 static enum base_status caching_snapshot(struct allocator *allocator,
@@ -128,9 +128,12 @@ static enum base_status caching_set_observer(struct allocator *allocator,
     return BASE_OK;
 }
 
-void cca_set_warning_observer(struct allocator *allocator,
-                              const struct cca_warning_observer *observer) {
+enum base_status cca_set_warning_observer(struct allocator *allocator,
+                                          const struct cca_warning_observer *observer) {
+    const enum base_status status = cca__require_caching(allocator, "warnings");
+    if (status != BASE_OK) return status;
     cca__of(allocator)->warnings = observer != NULL ? *observer : cca__warn_on_stderr;
+    return BASE_OK;
 }
 
 enum base_status cca_config_check(const char *text) {
@@ -143,7 +146,8 @@ enum base_status cca_config_check(const char *text) {
 
 enum base_status cca_set_config(struct allocator *allocator, const char *config) {
     struct cca *const cca = cca__of(allocator);
-    enum base_status status = cca__fork_check(cca);
+    enum base_status status = cca__require_caching(allocator, "configuration");
+    if (status == BASE_OK) status = cca__fork_check(cca);
     if (status != BASE_OK) return status;
     cca__lock_take(&cca->settings_lock);
     struct cca__config changed;
@@ -174,7 +178,7 @@ enum base_status cca_set_memory_fraction(struct allocator *allocator, int ordina
     if (!(fraction >= 0.0 && fraction <= 1.0))
         return base_status_set(BASE_INVALID_VALUE, "invalid fraction:%g. Please set within [0, 1].",
                                fraction);
-    return with_device(allocator, ordinal, set_fraction, &fraction);
+    return with_device(allocator, ordinal, "memory fraction", set_fraction, &fraction);
 }
 
 static void read_fraction(struct cca__device *device, void *fraction) {
@@ -183,7 +187,7 @@ static void read_fraction(struct cca__device *device, void *fraction) {
 }
 
 enum base_status cca_memory_fraction(struct allocator *allocator, int ordinal, double *fraction) {
-    return with_device(allocator, ordinal, read_fraction, fraction);
+    return with_device(allocator, ordinal, "memory fraction", read_fraction, fraction);
 }
 
 enum base_status cca_round_size(struct allocator *allocator, size_t size, size_t *rounded,
@@ -193,7 +197,8 @@ enum base_status cca_round_size(struct allocator *allocator, size_t size, size_t
         return base_status_set(BASE_INVALID_VALUE,
                                "size %zu: only requests of 1 byte to 2^60 - 1 bytes are rounded",
                                size);
-    const enum base_status status = cca__fork_check(cca);
+    enum base_status status = cca__require_caching(allocator, "rounding");
+    if (status == BASE_OK) status = cca__fork_check(cca);
     if (status != BASE_OK) return status;
     cca__lock_take(&cca->settings_lock);
     *rounded = cca__round_size(&cca->config.sizes, size);

@@ -24,7 +24,7 @@ static enum base_status unlock(struct cca__device *device, enum base_status stat
 enum base_status cca_capture_begin(struct allocator *allocator, int ordinal,
                                    const struct cca_capture *capture) {
     struct cca__device *device;
-    enum base_status status = cca__device_get(cca__of(allocator), ordinal, &device);
+    enum base_status status = cca__device_of(allocator, ordinal, "graph captures", &device);
     if (status != BASE_OK) return status;
     lock(device);
     status = cca__marks_begin(&device->captures.marks, capture);
@@ -33,7 +33,7 @@ enum base_status cca_capture_begin(struct allocator *allocator, int ordinal,
 
 enum base_status cca_capture_end(struct allocator *allocator, int ordinal, unsigned long long id) {
     struct cca__device *device;
-    enum base_status status = cca__device_get(cca__of(allocator), ordinal, &device);
+    enum base_status status = cca__device_of(allocator, ordinal, "graph captures", &device);
     if (status != BASE_OK) return status;
     lock(device);
     const uint64_t bit = cca__marks_bit(&device->captures.marks, id);
@@ -46,10 +46,13 @@ enum base_status cca_capture_end(struct allocator *allocator, int ordinal, unsig
 
 //------------------------------------------------------------------------------------------------
 
-void cca_set_current_stream_source(struct allocator *allocator,
-                                   const struct cca_current_stream_source *source) {
+enum base_status cca_set_current_stream_source(struct allocator *allocator,
+                                               const struct cca_current_stream_source *source) {
+    const enum base_status status = cca__require_caching(allocator, "graph captures");
+    if (status != BASE_OK) return status;
     cca__of(allocator)->current_stream =
         source != NULL ? *source : (struct cca_current_stream_source){0};
+    return BASE_OK;
 }
 
 static bool accepts_captured(void *context, cudaStream_t stream) {

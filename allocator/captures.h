@@ -38,9 +38,9 @@
 //                  released go, and a capture that is not relaxed refuses their cudaFree
 // An invalidated capture refuses malloc and record_stream, BASE_INVALID_VALUE; frees are deferred.
 //
-// A malloc or an empty_cache outside of captures *flushes* what is deferred: events are recorded for
-// uses that were made outside of captures; without any the block is free. What a capture under way
-// may still use is then free for the books, but is handed out on its stream only when the graph
+// A malloc or an empty_cache outside of captures *flushes* what is deferred: events are recorded
+// for uses that were made outside of captures; without any the block is free. What a capture under
+// way may still use is then free for the books, but is handed out on its stream only when the graph
 // proves it, or the capture is over (blocks of expandable segments stay deferred instead). With
 // graph_capture_record_stream_reuse the end of a pool's scope does it for that pool. PyTorch does
 // not look whether the capture is over, and hands the block out again in the same graph before its
@@ -90,9 +90,9 @@ struct cca_current_stream_source {
 };
 
 // NULL, as at the start: what counts are the streams that a call is about: of a malloc its stream,
-// of a free the block's and those that use it, of record_stream the one that is recorded, of empty_cache all
-// that captures began on. Before other threads use the allocator.
-void cca_set_current_stream_source(struct allocator *allocator,
-                                   const struct cca_current_stream_source *source);
+// of a free the block's and those that use it, of record_stream the one that is recorded, of
+// empty_cache all that captures began on. Before other threads use the allocator.
+enum base_status cca_set_current_stream_source(struct allocator *allocator,
+                                               const struct cca_current_stream_source *source);
 
 #endif

@@ -21,6 +21,9 @@
 // it. Every call there is refused without touching anything, BASE_UNSUPPORTED (allocator_free of
 // NULL is well, allocator_destroy and cca_check do nothing); the parent's are as they were. A child
 // that needs a device starts a program (exec), or the parent forks before it uses CUDA.
+//
+// Calls whose names begin with cca_ are for this allocator, with its cache or without. For one of
+// another kind (allocator/create.h) they are refused, BASE_UNSUPPORTED; cca_check aborts.
 #ifndef TIDEMARK_ALLOCATOR_CCA_H
 #define TIDEMARK_ALLOCATOR_CCA_H
 
@@ -94,8 +97,8 @@ enum base_status cca_round_size(struct allocator *allocator, size_t size, size_t
                                 size_t *segment) BASE_MUST_USE;
 
 // Before other threads use the allocator. NULL: lines on stderr again.
-void cca_set_warning_observer(struct allocator *allocator,
-                              const struct cca_warning_observer *observer);
+enum base_status cca_set_warning_observer(struct allocator *allocator,
+                                          const struct cca_warning_observer *observer);
 
 // Serves a request at ADDRESS: a free block of STREAM must hold all of it there. Used to put memory
 // back where it was. Nothing is taken from the device: BASE_INVALID_VALUE if there is no such

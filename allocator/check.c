@@ -376,6 +376,9 @@ static void check_slabs(struct cca *cca, const struct slabs *slabs) {
 void cca_check(struct allocator *allocator) {
     struct cca *const cca = cca__of(allocator);
     struct slabs slabs = {0};
+    const enum base_status status = cca__require_caching(allocator, "cca_check");
+    if (status != BASE_OK) base_check_context("%s", base_status_message());
+    BASE_CHECK_EQ(status, BASE_OK);
     if (cca->is_of_parent) return;
     cca__lock_take(&cca->settings_lock);
     cca__devices_lock_all(cca);

@@ -124,8 +124,7 @@ enum base_status cca_checkpoint_get(struct allocator *allocator, int ordinal,
                                     struct allocator_pool_id id,
                                     struct cca_checkpoint **checkpoint) {
     struct cca__device *device;
-    enum base_status status = cca__require_caching(allocator, "checkpoints");
-    if (status == BASE_OK) status = cca__device_get(cca__of(allocator), ordinal, &device);
+    enum base_status status = cca__device_of(allocator, ordinal, "checkpoints", &device);
     if (status != BASE_OK) return status;
     struct cca_checkpoint *const saved = calloc(1, sizeof *saved);
     if (saved == NULL)
@@ -134,11 +133,9 @@ enum base_status cca_checkpoint_get(struct allocator *allocator, int ordinal,
     saved->device = ordinal;
     saved->id = id;
     cca__lock_take(&device->growth_lock);
-    if (cca__is_deferring(device))
-        status = cca__deferred_flush(device, NULL, true);
+    if (cca__is_deferring(device)) status = cca__deferred_flush(device, NULL, true);
     cca__streams_lock_all(device);
-    if (status == BASE_OK)
-        status = save_locked(device, saved);
+    if (status == BASE_OK) status = save_locked(device, saved);
     cca__streams_unlock_all(device);
     cca__lock_release(&device->growth_lock);
     if (status == BASE_OK)
@@ -196,8 +193,7 @@ enum base_status cca_checkpoint_compare_live(struct allocator *allocator, int or
                                              struct allocator_pool_id id, void *const *addresses,
                                              size_t count, bool *equal) {
     struct cca__device *device;
-    enum base_status status = cca__require_caching(allocator, "checkpoints");
-    if (status == BASE_OK) status = cca__device_get(cca__of(allocator), ordinal, &device);
+    enum base_status status = cca__device_of(allocator, ordinal, "checkpoints", &device);
     if (status != BASE_OK) return status;
     void **const set = malloc((count + 1) * sizeof *set);
     if (set == NULL)

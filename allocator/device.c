@@ -456,6 +456,12 @@ enum base_status cca__device_make(struct cca *cca, int ordinal, struct cca__devi
     return status;
 }
 
+enum base_status cca__device_of(struct allocator *allocator, int ordinal, const char *what,
+                                struct cca__device **device) {
+    const enum base_status status = cca__require_caching(allocator, what);
+    return status == BASE_OK ? cca__device_get(cca__of(allocator), ordinal, device) : status;
+}
+
 void cca__device_destroy(struct cca__device *device) {
     struct cca__device_scope scope;
     // Errors have nowhere to go here: what cannot be freed any more was lost with the device.

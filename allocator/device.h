@@ -10,6 +10,10 @@
 // asked.
 enum base_status cca__device_make(struct cca *cca, int ordinal,
                                   struct cca__device **device) BASE_MUST_USE;
+// The same for a call that is not in the table of operations. BASE_UNSUPPORTED, as
+// cca__require_caching.
+enum base_status cca__device_of(struct allocator *allocator, int ordinal, const char *what,
+                                struct cca__device **device) BASE_MUST_USE;
 static inline enum base_status cca__device_get(struct cca *cca, int ordinal,
                                                struct cca__device **device) {
     if (__builtin_expect(cca->is_of_parent, 0)) return cca__fork_check(cca);

@@ -6,12 +6,11 @@
 
 // Every expandable segment of the device. growth_lock held: none is made or goes meanwhile, though
 // the lists are those of the streams.
-static enum base_status each_segment(struct cca__device *device,
-                                     enum base_status (*body)(struct cca__device *device,
-                                                              const struct cca__stream *stream,
-                                                              const struct cca__segment *segment,
-                                                              void *argument),
-                                     void *argument) {
+static enum base_status
+each_segment(struct cca__device *device,
+             enum base_status (*body)(struct cca__device *device, const struct cca__stream *stream,
+                                      const struct cca__segment *segment, void *argument),
+             void *argument) {
     const struct cca *const cca = device->owner;
     enum base_status status = BASE_OK;
     for (size_t index = 0; index < device->stream_count && status == BASE_OK; ++index) {
@@ -32,7 +31,7 @@ static enum base_status add_peer(struct cca__device *device, const struct cca__s
 
 enum base_status cca_enable_peer_access(struct allocator *allocator, int ordinal, int peer) {
     struct cca__device *device, *other;
-    enum base_status status = cca__device_get(cca__of(allocator), ordinal, &device);
+    enum base_status status = cca__device_of(allocator, ordinal, "expandable segments", &device);
     if (status == BASE_OK) status = cca__device_get(cca__of(allocator), peer, &other);
     if (status != BASE_OK) return status;
     if (device == other) return BASE_OK;
@@ -76,7 +75,7 @@ static enum base_status list_segment(struct cca__device *device, const struct cc
 enum base_status cca_expandable_segments(struct allocator *allocator, int ordinal,
                                          struct cca_expandable_segment **segments, size_t *count) {
     struct cca__device *device;
-    enum base_status status = cca__device_get(cca__of(allocator), ordinal, &device);
+    enum base_status status = cca__device_of(allocator, ordinal, "expandable segments", &device);
     if (status != BASE_OK) return status;
     struct list list = {0};
     cca__lock_take(&device->growth_lock);

@@ -29,7 +29,8 @@ static bool is_same(const struct cca_free_memory_callback *a,
 enum base_status cca_add_free_memory_callback(struct allocator *allocator,
                                               const struct cca_free_memory_callback *callback) {
     struct cca *const cca = cca__of(allocator);
-    const enum base_status status = cca__fork_check(cca);
+    enum base_status status = cca__require_caching(allocator, "free-memory callbacks");
+    if (status == BASE_OK) status = cca__fork_check(cca);
     if (status != BASE_OK) return status;
     cca__lock_take(&cca->callbacks_lock);
     const size_t count = atomic_load_explicit(&cca->callback_count, memory_order_relaxed);
@@ -47,7 +48,8 @@ enum base_status cca_add_free_memory_callback(struct allocator *allocator,
 enum base_status cca_remove_free_memory_callback(struct allocator *allocator,
                                                  const struct cca_free_memory_callback *callback) {
     struct cca *const cca = cca__of(allocator);
-    const enum base_status status = cca__fork_check(cca);
+    enum base_status status = cca__require_caching(allocator, "free-memory callbacks");
+    if (status == BASE_OK) status = cca__fork_check(cca);
     if (status != BASE_OK) return status;
     cca__lock_take(&cca->callbacks_lock);
     const size_t count = atomic_load_explicit(&cca->callback_count, memory_order_relaxed);

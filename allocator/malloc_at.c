@@ -82,6 +82,8 @@ static enum base_status serve_at(struct cca__stream *stream, struct cca__known_c
 enum base_status cca_malloc_at(struct allocator *allocator, int ordinal, size_t size,
                                cudaStream_t handle, void *wanted, void **pointer) {
     struct cca *const cca = cca__of(allocator);
+    enum base_status status = cca__require_caching(allocator, "requests at an address");
+    if (status != BASE_OK) return status;
     if (size == 0) {
         *pointer = NULL;
         return BASE_OK;
@@ -93,7 +95,7 @@ enum base_status cca_malloc_at(struct allocator *allocator, int ordinal, size_t 
     struct cca__device *device;
     struct cca__stream *stream;
     bool served = false;
-    enum base_status status = cca__device_get(cca, ordinal, &device);
+    status = cca__device_get(cca, ordinal, &device);
     if (status == BASE_OK) status = cca__stream_get(device, handle, &stream);
     struct cca__known_capture known = {0};
     bool inside = false;

@@ -178,6 +178,8 @@ enum base_status cca__out_of_memory_tell(struct cca *cca, struct cca_out_of_memo
 
 enum base_status cca_set_out_of_memory_observer(struct allocator *allocator,
                                                 const struct cca_out_of_memory_observer *observer) {
+    const enum base_status status = cca__require_caching(allocator, "out-of-memory observer");
+    if (status != BASE_OK) return status;
     cca__of(allocator)->out_of_memory_observer =
         observer != NULL ? *observer : (struct cca_out_of_memory_observer){0};
     return BASE_OK;

@@ -78,7 +78,7 @@ enum base_status cca_pending_frees(struct allocator *allocator, int ordinal,
                                    struct cca_pending_frees *numbers) {
     struct cca *const cca = cca__of(allocator);
     struct cca__device *device;
-    enum base_status status = cca__device_get(cca, ordinal, &device);
+    enum base_status status = cca__device_of(allocator, ordinal, "pending frees", &device);
     if (status != BASE_OK) return status;
     struct cca_pending_frees counted = {0};
     cca__lock_take(&device->events_lock);

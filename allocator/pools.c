@@ -15,7 +15,7 @@
 // The device, with its growth lock and the locks of all its streams.
 static enum base_status lock_device(struct allocator *allocator, int ordinal,
                                     struct cca__device **device) {
-    const enum base_status status = cca__device_get(cca__of(allocator), ordinal, device);
+    const enum base_status status = cca__device_of(allocator, ordinal, "private pools", device);
     if (status != BASE_OK) return status;
     cca__lock_take(&(*device)->growth_lock);
     cca__streams_lock_all(*device);
@@ -92,7 +92,7 @@ enum base_status cca_pool_begin(struct allocator *allocator, int ordinal,
 enum base_status cca_pool_end(struct allocator *allocator, int ordinal,
                               struct allocator_pool_id id) {
     struct cca__device *device;
-    enum base_status status = cca__device_get(cca__of(allocator), ordinal, &device);
+    enum base_status status = cca__device_of(allocator, ordinal, "private pools", &device);
     if (status == BASE_OK) status = cca__captures_check_scope(device, id);
     if (status == BASE_OK) status = lock_device(allocator, ordinal, &device);
     if (status != BASE_OK) return status;
@@ -146,7 +146,7 @@ static enum base_status empty_locked(struct cca__device *device, struct allocato
 enum base_status cca_pool_empty_cache(struct allocator *allocator, int ordinal,
                                       struct allocator_pool_id id) {
     struct cca__device *device;
-    enum base_status status = cca__device_get(cca__of(allocator), ordinal, &device);
+    enum base_status status = cca__device_of(allocator, ordinal, "private pools", &device);
     if (status != BASE_OK) return status;
     cca__lock_take(&device->growth_lock);
     status = empty_locked(device, id);
@@ -210,7 +210,7 @@ enum base_status cca_pool_stats(struct allocator *allocator, int ordinal,
 
 enum base_status cca_pool_snapshot(struct allocator *allocator, struct allocator_pool_id id,
                                    struct allocator_snapshot *snapshot) {
-    struct cca *const cca = cca__of(allocator);
-    const enum base_status status = cca__fork_check(cca);
-    return status != BASE_OK ? status : cca__snapshot(cca, id, snapshot);
+    enum base_status status = cca__require_caching(allocator, "private pools");
+    if (status == BASE_OK) status = cca__fork_check(cca__of(allocator));
+    return status != BASE_OK ? status : cca__snapshot(cca__of(allocator), id, snapshot);
 }

@@ -17,9 +17,9 @@
 // NVML, as its nvml.h has it: the first versions of the three functions, which every driver
 // exports.
 
-#define NVML_SUCCESS             0
+#define NVML_SUCCESS 0
 #define NVML_VALUE_NOT_AVAILABLE ULLONG_MAX
-#define NVML_PROCESSES_MAX       256
+#define NVML_PROCESSES_MAX 256
 
 struct nvml_process {
     unsigned int pid;
@@ -91,8 +91,12 @@ static bool list_by_nvml(void *context, int ordinal, struct cca_process *process
 
 //------------------------------------------------------------------------------------------------
 
-void cca_set_process_source(struct allocator *allocator, const struct cca_process_source *source) {
+enum base_status cca_set_process_source(struct allocator *allocator,
+                                        const struct cca_process_source *source) {
+    const enum base_status status = cca__require_caching(allocator, "list of processes");
+    if (status != BASE_OK) return status;
     cca__of(allocator)->process_source = source != NULL ? *source : (struct cca_process_source){0};
+    return BASE_OK;
 }
 
 void cca__list_processes(const struct cca *cca, struct cca_out_of_memory *numbers) {

@@ -8,10 +8,13 @@
 
 #define WARNING_INTERVAL_NS ((uint64_t)60 * 1000 * 1000 * 1000) // PyTorch's
 
-void cca_set_rejection_observer(struct allocator *allocator,
-                                const struct cca_rejection_observer *observer) {
+enum base_status cca_set_rejection_observer(struct allocator *allocator,
+                                            const struct cca_rejection_observer *observer) {
+    const enum base_status status = cca__require_caching(allocator, "rejections");
+    if (status != BASE_OK) return status;
     cca__of(allocator)->rejection_observer =
         observer != NULL ? *observer : (struct cca_rejection_observer){0};
+    return BASE_OK;
 }
 
 bool cca__rejects_locked(struct cca__device *device, size_t size, struct cca_rejection *rejection) {

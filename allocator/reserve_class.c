@@ -51,8 +51,7 @@ size_t cca__reserve_of(const struct cca__stream *stream, bool *configured) {
     bool own = false;
     size_t reserve = cca__config_reserve(&cca->config, class, total, &own);
     if (reserve != 0 && class != NULL && !own) warn_once(cca, class);
-    if (reserve == 0 && class != NULL)
-        reserve = (size_t)(default_of(cca, class) * (double)total);
+    if (reserve == 0 && class != NULL) reserve = (size_t)(default_of(cca, class) * (double)total);
     *configured = reserve != 0;
     return reserve != 0 && reserve < most ? reserve : most;
 }
@@ -69,7 +68,7 @@ enum base_status cca_set_stream_reserve_class(struct allocator *allocator, int o
                                               cudaStream_t handle, const char *name) {
     struct cca__device *device;
     struct cca__stream *stream;
-    enum base_status status = cca__device_get(cca__of(allocator), ordinal, &device);
+    enum base_status status = cca__device_of(allocator, ordinal, "reserve classes", &device);
     if (status == BASE_OK) status = cca__stream_get(device, handle, &stream);
     if (status != BASE_OK) return status;
     char *copy = NULL;
@@ -95,7 +94,8 @@ enum base_status cca_set_reserve_class_default(struct allocator *allocator, cons
                                "reserve class '%s': %g is no part of a device, more than 0 and at "
                                "most 1.125",
                                name, fraction);
-    const enum base_status status = cca__fork_check(cca);
+    enum base_status status = cca__require_caching(allocator, "reserve classes");
+    if (status == BASE_OK) status = cca__fork_check(cca);
     if (status != BASE_OK) return status;
     cca__lock_take(&cca->reserve_lock);
     struct cca__reserve_class_memory *const class = find_class(cca, name);

@@ -53,7 +53,8 @@ static enum base_status config_alloc(struct cca__config **config) {
 enum base_status cca_settings(struct allocator *allocator, struct cca_settings *settings) {
     struct cca *const cca = cca__of(allocator);
     struct cca__config *config;
-    enum base_status status = cca__fork_check(cca);
+    enum base_status status = cca__require_caching(allocator, "settings");
+    if (status == BASE_OK) status = cca__fork_check(cca);
     if (status == BASE_OK) status = config_alloc(&config);
     if (status != BASE_OK) return status;
     cca__lock_take(&cca->settings_lock);

@@ -55,7 +55,8 @@ struct cca_process_source {
 };
 
 // NULL: NVML, if its library is there (the start value). Before other threads use the allocator.
-void cca_set_process_source(struct allocator *allocator, const struct cca_process_source *source);
+enum base_status cca_set_process_source(struct allocator *allocator,
+                                        const struct cca_process_source *source);
 
 // The numbers behind an out-of-memory error, bytes; the sentence in base_status_message() prints
 // them PyTorch's way. docs/oom-message.md takes it apart.
@@ -76,7 +77,7 @@ struct cca_out_of_memory {
     // The address space that was configured for an expandable segment of the request's stream, if
     // the request is larger; else 0
     size_t exceeded_reserve;
-    size_t rounded; // the request, rounded
+    size_t rounded;  // the request, rounded
     bool raw_failed; // the private pool's own allocator had nothing (allocator/pools.h)
     // Who holds memory of the device, this process included; none where it is not known.
     struct cca_process processes[CCA_PROCESSES_MAX];
@@ -112,7 +113,7 @@ struct cca_rejection_observer {
     void *context;
 };
 // NULL: nobody. Before other threads use the allocator.
-void cca_set_rejection_observer(struct allocator *allocator,
-                                const struct cca_rejection_observer *observer);
+enum base_status cca_set_rejection_observer(struct allocator *allocator,
+                                            const struct cca_rejection_observer *observer);
 
 #endif
