@@ -410,7 +410,7 @@ void sim__pool_give(struct sim__block *block, struct sim__stream *stream) {
     if (freed == NULL)
         freed = freed_make(pool, stream);
     sim__space_give_stamped(&freed->space, range.start, range.size, stream->submitted + 1);
-    ++pool->pending_count;
+    pool->pending_count += 2; // one for this call: the pool may end with it, but not before
     const struct sim__operation operation = {
         .kind = SIM__OPERATION_INTERNAL,
         .internal = {"cudaFreeAsync", free_run, work_make(pool, range)},
@@ -418,4 +418,6 @@ void sim__pool_give(struct sim__block *block, struct sim__stream *stream) {
     sim__engine_submit(stream, &operation, (struct sim__position){0});
     if (sim__race_is_on())
         sim__race_free(range.start, size, stream);
+    --pool->pending_count;
+    sim__pool_check_end(pool);
 }

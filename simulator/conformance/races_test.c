@@ -13,7 +13,6 @@
 static const char *const meant[] = {
     "device_fault",              // after it nothing is waited for any more
     "callback_runs_after_error", // the same
-    "pool_destroy_live",         // the pool's memory goes with its last free
     "random_orders",             // looks for both orders
 };
 
