@@ -7,7 +7,7 @@
 #define CAPACITY (256 * BASE_MIB)
 #define DEVICE 0
 #define REUSE "graph_capture_record_stream_reuse:True"
-#define BLOCK    (20 * BASE_MIB) // a segment of its own
+#define BLOCK (20 * BASE_MIB) // a segment of its own
 
 static const struct allocator_pool_id pool_of_graph = {.capture = 1}, second_pool = {.capture = 2};
 
@@ -188,8 +188,7 @@ static void uses_from_before_a_capture_are_waited_for(const char *config, bool i
     sim_stream_hold(setting->side, false);
     BASE_CHECK_EQ(cudaStreamSynchronize(setting->side), cudaSuccess);
     void *const second = testing_malloc(setting->allocator, BLOCK, setting->main);
-    if (!is_forgotten)
-        BASE_CHECK(second == block);
+    if (!is_forgotten) BASE_CHECK(second == block);
     testing_free(setting->allocator, inside);
     testing_free(setting->allocator, first);
     testing_free(setting->allocator, second);
@@ -263,8 +262,7 @@ static void a_request_beside_a_capture_gives_it_nothing_too_early(const char *co
     testing_launch(setting->main);
     testing_order(setting->side, setting->main);
     void *const late = testing_malloc(setting->allocator, BLOCK, setting->main);
-    if (!is_early)
-        BASE_CHECK(late == block);
+    if (!is_early) BASE_CHECK(late == block);
     testing_launch(setting->main);
     testing_free(setting->allocator, early);
     testing_free(setting->allocator, late);
@@ -480,6 +478,28 @@ static void what_a_part_deferred_waits_for_the_whole(void) {
     setting_end(setting);
 }
 
+// Its memory goes with the last block, not before: the graph can be replayed until then.
+static void a_pool_destroyed_while_its_graph_lives_keeps_the_blocks_in_use(void) {
+    struct setting *const setting = setting_capturing(REUSE);
+    cudaGraphExec_t exec;
+    void *const kept = take_used(setting), *const freed = take_used(setting);
+    testing_free(setting->allocator, freed);
+    testing_order(setting->side, setting->main);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    BASE_CHECK_EQ(cca_pool_destroy(setting->allocator, DEVICE, pool_of_graph), BASE_OK);
+    BASE_CHECK_EQ(active(setting), 1);
+    BASE_CHECK_EQ(testing_stats(setting->allocator).reserved_bytes[ALLOCATOR_STAT_ALL].current,
+                  BLOCK);
+    BASE_CHECK_EQ(cca_pool_destroy(setting->allocator, DEVICE, pool_of_graph), BASE_INVALID_VALUE);
+    BASE_CHECK_EQ(cudaGraphInstantiate(&exec, setting->capture.graph, 0), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphLaunch(exec, setting->main), cudaSuccess);
+    BASE_CHECK_EQ(cudaStreamSynchronize(setting->main), cudaSuccess);
+    testing_free(setting->allocator, kept);
+    BASE_CHECK_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphDestroy(setting->capture.graph), cudaSuccess);
+    setting_end(setting);
+}
+
 static bool accepts_no_stream(void *context, cudaStream_t stream) {
     (void)context;
     (void)stream;
@@ -578,6 +598,7 @@ int main(void) {
     empty_cache_in_a_capture_keeps_what_is_cached();
     the_current_stream_decides_where_it_is_told();
     what_a_part_deferred_waits_for_the_whole();
+    a_pool_destroyed_while_its_graph_lives_keeps_the_blocks_in_use();
     an_open_scope_was_a_capture("x_torch:2.8", true);
     an_open_scope_was_a_capture("", false);
     a_free_that_an_assertion_breaks_off_can_be_made_again();
