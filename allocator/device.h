@@ -1,10 +1,10 @@
-// Devices and streams as the allocator knows them: made when first named, found without a lock
-// afterwards.
+// Devices as the allocator knows them: made when first named, found without a lock afterwards.
 #ifndef TIDEMARK_ALLOCATOR_DEVICE_H
 #define TIDEMARK_ALLOCATOR_DEVICE_H
 
 #include "allocator/core.h"
 #include "allocator/fork.h"
+#include "allocator/stream.h"
 
 // The device of that number. BASE_INVALID_VALUE if there is none, BASE_CUDA if it cannot be
 // asked.
@@ -34,62 +34,12 @@ static inline struct cca__device *cca__device_known(const struct cca *cca, int o
     return atomic_load_explicit(&cca->devices[(unsigned)ordinal], memory_order_acquire);
 }
 
-// Where in its table a stream is looked for first. The low half of a handle tells the streams of a
-// process apart well enough.
-static inline struct cca__stream_slot *cca__stream_first_slot(struct cca__stream_table *table,
-                                                              cudaStream_t handle) {
-    const uint32_t hash = (uint32_t)(uintptr_t)handle * 0x9e3779b1u;
-    return (struct cca__stream_slot *)(void *)((char *)table->slots + (hash >> 12 & table->mask));
-}
-
-// The stream of that handle if it is at its first place of the table, without a lock; false: it may
-// be elsewhere.
-static inline bool cca__stream_known(const struct cca__device *device, cudaStream_t handle,
-                                     struct cca__stream **stream) {
-    // Both acquires pair with releases of cca__stream_get.
-    const struct cca__stream_slot *const slot = cca__stream_first_slot(
-        atomic_load_explicit(&device->stream_table, memory_order_acquire), handle);
-    if (__builtin_expect(atomic_load_explicit(&slot->handle, memory_order_acquire) != handle, 0))
-        return false;
-    *stream = slot->stream;
-    return true;
-}
-
-// What the handle of an empty slot is.
-static inline cudaStream_t cca__stream_no_handle(const struct cca__stream_table *table) {
-    return (cudaStream_t)(uintptr_t)table;
-}
-
-// For walks over all streams without a lock: NULL where the slot is empty.
-static inline struct cca__stream *cca__stream_in_slot(const struct cca__stream_table *table,
-                                                      size_t place) {
-    const struct cca__stream_slot *const slot = &table->slots[place];
-    // Acquire pairs with a release of cca__stream_get.
-    return atomic_load_explicit(&slot->handle, memory_order_acquire) == cca__stream_no_handle(table)
-               ? NULL
-               : slot->stream;
-}
-
-// The stream of that handle, made if it is new; takes no lock if it is known.
-enum base_status cca__stream_get(struct cca__device *device, cudaStream_t handle,
-                                 struct cca__stream **stream) BASE_MUST_USE;
-
-// The blocks of a private pool on the stream of HOME, made if there are none. settings_lock,
-// growth_lock and events_lock held.
-enum base_status cca__private_stream_get(struct cca__stream *home, struct cca__private_pool *pool,
-                                         struct cca__stream **stream) BASE_MUST_USE;
-
-// The locks of all streams of the device, in order of creation.
-void cca__streams_lock_all(struct cca__device *device);
-void cca__streams_unlock_all(struct cca__device *device);
-
 // The fraction of the device's memory that the allocator may take; 1 and above: no limit.
 // growth_lock and the locks of all streams held.
 void cca__device_set_fraction_locked(struct cca__device *device, double fraction);
 // After settings changed, or whether somebody watches: which streams are special. The locks of all
 // streams held.
 void cca__device_update_settings_locked(struct cca__device *device);
-void cca__stream_set_special_locked(struct cca__stream *stream); // of one, its lock held
 void cca__devices_update_settings_locked(struct cca *cca);
 
 // All locks of all devices but for the leaves; first those that are held over driver calls, so that
