@@ -134,6 +134,11 @@ static void dropout_goes_by_the_place(struct base_random *random) {
                                            .offset = 1000,
                                            .out = out.array,
                                            .a = a.array};
+    // The mask lies as the result.
+    struct test_array mask = test_array_flat(random, TENSOR_KERNEL_BOOL, out.count, 0, 0);
+    const bool has_mask = test_draw(random, 2);
+    if (has_mask)
+        kernel.mask = mask.array;
     int64_t index[TENSOR_KERNEL_RANK_MAX] = {0};
     uint64_t place = 1000;
     CUDA(tensor_launch_dropout(&kernel, NULL));
@@ -144,9 +149,60 @@ static void dropout_goes_by_the_place(struct base_random *random) {
             const bool keeps = numbers.numbers[place % 4] >= 0x80000000u;
             out.numbers[test_place(out.array.strides, shape.rank, index)] =
                 keeps ? 2 * a.numbers[test_place(a.array.strides, shape.rank, index)] : 0;
+            mask.numbers[test_place(out.array.strides, shape.rank, index)] = has_mask && keeps;
             ++place;
         } while (test_next(&shape, index));
     test_array_check(&out, 0);
+    test_array_check(&mask, 0);
+    test_array_end(&a);
+    test_array_end(&out);
+    test_array_end(&mask);
+}
+
+static void products_are_added(struct base_random *random) {
+    const struct tensor_kernel_shape shape = test_shape(random, 3, 6);
+    const int type = test_draw(random, 2) ? TENSOR_KERNEL_FLOAT32 : TENSOR_KERNEL_BFLOAT16;
+    struct test_array a = test_array_make(random, type, &shape, true, -8, 8);
+    struct test_array b = test_array_make(random, type, &shape, true, 1, 2); // exact quotients
+    struct test_array out = test_array_make(random, type, &shape, false, -8, 8);
+    const struct tensor_kernel_addc kernel = {.shape = shape,
+                                              .divides = test_draw(random, 2),
+                                              .factor = -0.5,
+                                              .out = out.array,
+                                              .a = a.array,
+                                              .b = b.array};
+    int64_t index[TENSOR_KERNEL_RANK_MAX] = {0};
+    CUDA(tensor_launch_addc(&kernel, NULL));
+    if (tensor_kernel_addc_items(&kernel) > 0)
+        do {
+            const double x = a.numbers[test_place(a.array.strides, shape.rank, index)];
+            const double y = b.numbers[test_place(b.array.strides, shape.rank, index)];
+            out.numbers[test_place(out.array.strides, shape.rank, index)] -=
+                0.5 * (kernel.divides ? x / y : x * y);
+        } while (test_next(&shape, index));
+    test_array_check(&out, 0);
+    test_array_end(&a);
+    test_array_end(&b);
+    test_array_end(&out);
+}
+
+static void squares_add_up_in_parts(struct base_random *random) {
+    const int64_t count = test_draw(random, 60), parts = 1 + test_draw(random, 20);
+    struct test_array a = test_array_flat(random, TENSOR_KERNEL_FLOAT16, count, -20, 20);
+    struct test_array out = test_array_flat(random, TENSOR_KERNEL_FLOAT64, parts, 3, 3);
+    CUDA(tensor_launch_squares(
+        &(struct tensor_kernel_squares){
+            .count = count, .parts = parts, .out = out.array, .a = a.array},
+        NULL));
+    double *got = test_array_read(&out), sum = 0, wanted = 0;
+    for (int64_t part = 0; part < parts; ++part) {
+        sum += got[part];
+        BASE_CHECK(got[part] <= 400 * (double)((count + parts - 1) / parts)); // none does all
+    }
+    for (int64_t i = 0; i < count; ++i)
+        wanted += a.numbers[i] * a.numbers[i];
+    BASE_CHECK(sum == wanted);
+    free(got);
     test_array_end(&a);
     test_array_end(&out);
 }
@@ -230,9 +286,13 @@ static void sgd_steps_with_and_without_momentum(struct base_random *random) {
 }
 
 int main(int argc, char **argv) {
-    static void (*const tests[])(struct base_random *) = {
-        gathered_rows_are_those_of_the_index, scattered_rows_add_up, dropout_goes_by_the_place,
-        adam_steps_as_the_paper_has_it, sgd_steps_with_and_without_momentum};
+    static void (*const tests[])(struct base_random *) = {gathered_rows_are_those_of_the_index,
+                                                          scattered_rows_add_up,
+                                                          dropout_goes_by_the_place,
+                                                          adam_steps_as_the_paper_has_it,
+                                                          sgd_steps_with_and_without_momentum,
+                                                          products_are_added,
+                                                          squares_add_up_in_parts};
     const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     const int count = argc > 2 ? atoi(argv[2]) : COUNT_DEFAULT;
     printf("seed %llu, %d kernels\n", (unsigned long long)seed, count);
@@ -240,8 +300,8 @@ int main(int argc, char **argv) {
     dropout_drops_as_many_as_it_says();
     for (int i = 0; i < count; ++i) {
         struct base_random random = base_random_init(seed + (uint64_t)i, "model");
-        base_check_context("seed %llu, test %d", (unsigned long long)(seed + (uint64_t)i), i % 5);
-        tests[i % 5](&random);
+        base_check_context("seed %llu, test %d", (unsigned long long)(seed + (uint64_t)i), i % 7);
+        tests[i % 7](&random);
     }
     return 0;
 }

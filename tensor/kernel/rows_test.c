@@ -345,17 +345,102 @@ static void cross_entropy_is_that_of_a_loop(struct base_random *random) {
     test_array_end(&g);
 }
 
+// In two steps: of logarithms, then the loss of all rows and their number; and its gradient.
+static void nll_is_that_of_a_loop(struct base_random *random) {
+    struct drawn drawn = draw(random);
+    const int64_t count = drawn.shape.rank > 0 ? drawn.shape.sizes[0] : 1;
+    drawn.shape = (struct tensor_kernel_shape){1, {count}};
+    drawn.whole = (struct tensor_kernel_shape){2, {count, drawn.columns}};
+    struct rows a = rows_make(random, &drawn, true), out = rows_make(random, &drawn, false);
+    struct test_array targets =
+        test_array_flat(random, TENSOR_KERNEL_INT64, count, 0, (int)drawn.columns - 1);
+    struct test_array loss = flat_make(random, TENSOR_KERNEL_FLOAT64, 1);
+    struct test_array total = flat_make(random, TENSOR_KERNEL_FLOAT64, 1);
+    struct test_array g = flat_make(random, TENSOR_KERNEL_FLOAT32, 1);
+    const bool is_mean = test_draw(random, 2);
+    if (count > 1) {
+        targets.numbers[test_draw(random, (int)count)] = IGNORED;
+        test_array_scale(&targets, 1);
+    }
+    CUDA(tensor_launch_nll(&(struct tensor_kernel_nll){.count = count,
+                                                       .columns = drawn.columns,
+                                                       .ignored = IGNORED,
+                                                       .is_mean = is_mean,
+                                                       .a = a.rows,
+                                                       .targets = targets.array,
+                                                       .loss = loss.array,
+                                                       .total = total.array},
+                           NULL));
+    CUDA(tensor_launch_nll_gradient(&(struct tensor_kernel_nll_gradient){.count = count,
+                                                                         .columns = drawn.columns,
+                                                                         .ignored = IGNORED,
+                                                                         .is_mean = is_mean,
+                                                                         .out = out.rows,
+                                                                         .targets = targets.array,
+                                                                         .total = total.array,
+                                                                         .gradient = g.array},
+                                    NULL));
+    double sum = 0, rows = 0;
+    for (int64_t i = 0; i < count; ++i)
+        if (targets.numbers[i] != IGNORED) {
+            sum -= *at(&a, &drawn, &i, (int64_t)targets.numbers[i]);
+            rows += 1;
+        }
+    loss.numbers[0] = is_mean ? sum / rows : sum;
+    total.numbers[0] = rows;
+    for (int64_t i = 0; i < count; ++i)
+        for (int64_t j = 0; j < drawn.columns; ++j)
+            *at(&out, &drawn, &i, j) =
+                (double)j == targets.numbers[i]
+                    ? test_round(-g.numbers[0] / (is_mean ? rows : 1), drawn.type)
+                    : 0;
+    if (count > 0) {
+        test_array_check(&loss, 4);
+        test_array_check(&out.array, 4);
+    }
+    test_array_check(&total, 0);
+    test_array_end(&a.array);
+    test_array_end(&out.array);
+    test_array_end(&targets);
+    test_array_end(&loss);
+    test_array_end(&total);
+    test_array_end(&g);
+}
+
+static void argmax_is_the_first_of_the_greatest(struct base_random *random) {
+    const struct drawn drawn = draw(random);
+    struct rows a = rows_make(random, &drawn, true);
+    struct test_array out =
+        test_array_make(random, TENSOR_KERNEL_INT64, &drawn.shape, false, 99, 99);
+    int64_t index[TENSOR_KERNEL_RANK_MAX] = {0};
+    const struct tensor_kernel_argmax kernel = {
+        .shape = drawn.shape, .columns = drawn.columns, .a = a.rows, .out = out.array};
+    CUDA(tensor_launch_argmax(&kernel, NULL));
+    if (tensor_kernel_argmax_items(&kernel) > 0)
+        do {
+            int64_t best = 0;
+            for (int64_t j = 1; j < drawn.columns; ++j)
+                if (*at(&a, &drawn, index, j) > *at(&a, &drawn, index, best))
+                    best = j;
+            out.numbers[test_place(out.array.strides, drawn.shape.rank, index)] = (double)best;
+        } while (test_next(&drawn.shape, index));
+    test_array_check(&out, 0);
+    test_array_end(&a.array);
+    test_array_end(&out);
+}
+
 int main(int argc, char **argv) {
     static void (*const tests[])(struct base_random *) = {
         softmax_is_that_of_a_loop, softmax_gradient_is_that_of_differences,
-        norms_are_those_of_loops, cross_entropy_is_that_of_a_loop};
+        norms_are_those_of_loops,  cross_entropy_is_that_of_a_loop,
+        nll_is_that_of_a_loop,     argmax_is_the_first_of_the_greatest};
     const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     const int count = argc > 2 ? atoi(argv[2]) : COUNT_DEFAULT;
     printf("seed %llu, %d kernels\n", (unsigned long long)seed, count);
     for (int i = 0; i < count; ++i) {
         struct base_random random = base_random_init(seed + (uint64_t)i, "rows");
-        base_check_context("seed %llu, test %d", (unsigned long long)(seed + (uint64_t)i), i % 4);
-        tests[i % 4](&random);
+        base_check_context("seed %llu, test %d", (unsigned long long)(seed + (uint64_t)i), i % 6);
+        tests[i % 6](&random);
     }
     return 0;
 }
