@@ -80,7 +80,7 @@ static enum base_status rows_multiply(struct tensor self, struct tensor b, struc
     struct tensor flat, product;
     enum base_status status = tensor_reshape(self, (int64_t[]){rows, sizes[last]}, 2, &flat);
     if (status != BASE_OK)
-        return tensor__explain(status, "linear", &self, 1);
+        return status;
     status = tensor_addmm(bias, flat, b, &product);
     tensor_release(&flat);
     if (status != BASE_OK)
@@ -101,11 +101,8 @@ enum base_status tensor_linear(struct tensor self, struct tensor weight, struct 
     enum base_status status = tensor_transpose_2d(weight, &turned);
     if (status != BASE_OK)
         return status;
-    if (bias.impl == NULL)
-        status = tensor__explain(tensor_matmul(self, turned, result), "linear",
-                                 (struct tensor[]){self, weight}, 2);
-    else
-        status = rows_multiply(self, turned, bias, result);
+    status = bias.impl == NULL ? tensor_matmul(self, turned, result)
+                               : rows_multiply(self, turned, bias, result);
     tensor_release(&turned);
-    return status;
+    return tensor__explain(status, "linear", (struct tensor[]){self, weight, bias}, 3);
 }

@@ -92,9 +92,9 @@ enum base_status tensor_cross_entropy(struct tensor self, struct tensor targets,
     if (status != BASE_OK)
         return status;
     status = tensor_log_softmax(self, -1, &logarithms);
-    if (status != BASE_OK)
-        return tensor__explain(status, "cross_entropy", operands, 2);
-    status = tensor_nll_loss(logarithms, targets, ignored, reduction, result);
-    tensor_release(&logarithms);
-    return status;
+    if (status == BASE_OK) {
+        status = tensor_nll_loss(logarithms, targets, ignored, reduction, result);
+        tensor_release(&logarithms);
+    }
+    return tensor__explain(status, "cross_entropy", operands, 2);
 }
