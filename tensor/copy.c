@@ -3,6 +3,7 @@
 #include "tensor/error.h"
 #include "tensor/formulas.h"
 #include "tensor/iterate.h"
+#include "tensor/operator.h"
 #include "tensor/transfer.h"
 #include "tensor/view.h"
 
@@ -59,16 +60,8 @@ static enum base_status copy_make(struct tensor self, enum tensor_type type,
         status = tensor__impl_alloc(&self.impl->storage->place, type, geometry, &made.impl);
     if (status == BASE_OK)
         status = tensor__copy_elements(made.impl, self.impl);
-    if (status == BASE_OK)
-        status = tape_prepare(made.impl, node);
-    if (status == BASE_OK) {
-        tape_finish(made.impl, node, 0);
-        *result = made;
-    } else {
-        tensor_release(&made);
-    }
-    tape_node_drop(node);
-    return status;
+    return tensor__explain(tape_end(status, node, &made, result),
+                           formula == &tape_clone ? "clone" : "to", &self, 1);
 }
 
 enum base_status tensor_clone(struct tensor self, enum tensor_format format,
@@ -168,7 +161,8 @@ static enum base_status copy_from(struct tensor self, struct tensor source, bool
     struct tensor moved;
     enum base_status status =
         tensor_to_place(source, &self.impl->storage->place, non_blocking, &moved);
-    if (status != BASE_OK) return status;
+    if (status != BASE_OK)
+        return status;
     status = copy_into(self, moved, false);
     tensor_release(&moved);
     return status;
@@ -304,7 +298,8 @@ enum base_status tensor_read(struct tensor self, void *bytes) {
     if (status != BASE_OK)
         return status;
     status = tensor__copy_elements(sent, self.impl);
-    if (status == BASE_OK) status = tensor__transfer_out(sent, bytes);
+    if (status == BASE_OK)
+        status = tensor__transfer_out(sent, bytes);
     tensor__impl_drop(sent);
     return status;
 }

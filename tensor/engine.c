@@ -9,6 +9,7 @@
 #include "tensor/formulas.h"
 #include "tensor/iterate.h"
 #include "tensor/mode.h"
+#include "tensor/operator.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -315,8 +316,8 @@ static enum base_status retained_set(struct task *task) {
     return status;
 }
 
-// To the node that EDGE leads to, which is ready when it was the last one. Takes *gradient, if there
-// is one.
+// To the node that EDGE leads to, which is ready when it was the last one. Takes *gradient, if
+// there is one.
 static enum base_status gradient_hand_on(struct run *run, const struct tape_edge *edge,
                                          struct tensor *gradient) {
     uint64_t found = 0;
@@ -342,7 +343,8 @@ static enum base_status task_run(struct run *run, size_t place) {
                                node->edge_count);
     enum base_status status = retained_set(task);
     if (status == BASE_OK)
-        status = node->formula->apply(node, task->gradients, results);
+        status = tensor__explain(node->formula->apply(node, task->gradients, results),
+                                 node->formula->name, task->gradients, node->output_count);
     for (int edge = 0; edge < node->edge_count && status == BASE_OK; edge++)
         if (results[edge].impl != NULL && node->edges[edge].node != NULL)
             status = gradient_fit(&results[edge],

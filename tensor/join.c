@@ -2,6 +2,7 @@
 #include "tensor/error.h"
 #include "tensor/formulas.h"
 #include "tensor/iterate.h"
+#include "tensor/operator.h"
 #include "tensor/view.h"
 
 #include <stdlib.h>
@@ -128,23 +129,14 @@ enum base_status tensor_cat(const struct tensor *tensors, int count, int64_t dim
         status = join_plan(tensors, count, dim, &join);
     if (status == BASE_OK)
         status = join_make(&join, tensors, count, &made);
-    if (status == BASE_OK)
-        status = tape_prepare(made.impl, node);
-    if (status == BASE_OK) {
-        if (node != NULL) {
-            struct tape_join_payload *payload = node->payload;
-            payload->dim = join.dim;
-            for (int index = 0; index < count; index++)
-                payload->lengths[index] =
-                    is_skipped(tensors[index]) ? -1 : tensor_size(tensors[index], join.dim);
-        }
-        tape_finish(made.impl, node, 0);
-        *result = made;
-    } else {
-        tensor_release(&made);
+    if (status == BASE_OK && node != NULL) {
+        struct tape_join_payload *payload = node->payload;
+        payload->dim = join.dim;
+        for (int index = 0; index < count; index++)
+            payload->lengths[index] =
+                is_skipped(tensors[index]) ? -1 : tensor_size(tensors[index], join.dim);
     }
-    tape_node_drop(node);
-    return status;
+    return tensor__explain(tape_end(status, node, &made, result), "cat", tensors, count);
 }
 
 enum base_status tensor_cat_out(struct tensor out, const struct tensor *tensors, int count,
@@ -249,16 +241,7 @@ enum base_status tensor_stack(const struct tensor *tensors, int count, int64_t d
     }
     if (status == BASE_OK)
         status = stack_elements(tensors, count, wrapped, &made);
-    if (status == BASE_OK)
-        status = tape_prepare(made.impl, node);
-    if (status == BASE_OK) {
-        if (node != NULL)
-            ((struct tape_join_payload *)node->payload)->dim = wrapped;
-        tape_finish(made.impl, node, 0);
-        *result = made;
-    } else {
-        tensor_release(&made);
-    }
-    tape_node_drop(node);
-    return status;
+    if (status == BASE_OK && node != NULL)
+        ((struct tape_join_payload *)node->payload)->dim = wrapped;
+    return tensor__explain(tape_end(status, node, &made, result), "stack", tensors, count);
 }

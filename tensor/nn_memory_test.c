@@ -280,8 +280,38 @@ static enum base_status math(struct tensor *in, struct tensor integers, struct t
     return attend(in, TENSOR_ATTENTION_MATH, out);
 }
 
+static enum base_status add(struct tensor *in, struct tensor integers, struct tensor *out) {
+    (void)integers;
+    return tensor_add(in[0], tensor_operand_tensor(in[1]), tensor_integer(2), out);
+}
+static enum base_status mm(struct tensor *in, struct tensor integers, struct tensor *out) {
+    (void)integers;
+    return tensor_mm(in[0], in[1], out);
+}
+static enum base_status sum(struct tensor *in, struct tensor integers, struct tensor *out) {
+    (void)integers;
+    return tensor_sum(in[0], out);
+}
+static enum base_status cat(struct tensor *in, struct tensor integers, struct tensor *out) {
+    (void)integers;
+    return tensor_cat(in, 2, 0, out);
+}
+static enum base_status clone(struct tensor *in, struct tensor integers, struct tensor *out) {
+    (void)integers;
+    return tensor_clone(in[0], TENSOR_PRESERVE, out);
+}
+
 static const struct example examples[] = {
-    {"linear", 3, {3, 2, 1}, {{2, 3, 4}, {5, 4}, {5}}, linear,
+    {"add", 2, {2, 1}, {{3, 4}, {4}}, add, "float32 [3, 4], float32 [4]"},
+    {"mm", 2, {2, 2}, {{3, 4}, {4, 2}}, mm, "float32 [3, 4], float32 [4, 2]"},
+    {"sum", 1, {2}, {{3, 4}}, sum, "float32 [3, 4]"},
+    {"cat", 2, {2, 2}, {{3, 4}, {1, 4}}, cat, "float32 [3, 4], float32 [1, 4]"},
+    {"clone", 1, {2}, {{3, 4}}, clone, "float32 [3, 4]"},
+    {"linear",
+     3,
+     {3, 2, 1},
+     {{2, 3, 4}, {5, 4}, {5}},
+     linear,
      "float32 [2, 3, 4], float32 [5, 4], float32 [5]"},
     {"linear", 2, {3, 2}, {{2, 3, 4}, {5, 4}}, linear_plain, "float32 [2, 3, 4], float32 [5, 4]"},
     {"gelu", 1, {2}, {{3, 4}}, gelu, "float32 [3, 4]"},

@@ -4,6 +4,7 @@
 #include "tensor/formulas.h"
 #include "tensor/iterate.h"
 #include "tensor/mode.h"
+#include "tensor/operator.h"
 
 struct binary {
     enum tensor_pointwise operation;
@@ -99,16 +100,7 @@ static enum base_status binary_run(const struct binary *binary, struct tensor se
     const struct tensor_iteration iteration = iteration_of(binary, self, other, alpha);
     if (status == BASE_OK)
         status = tensor__iterate(&iteration, &made.impl);
-    if (status == BASE_OK)
-        status = tape_prepare(made.impl, node);
-    if (status == BASE_OK) {
-        tape_finish(made.impl, node, 0);
-        *result = made;
-    } else {
-        tensor_release(&made);
-    }
-    tape_node_drop(node);
-    return status;
+    return tensor__explain(tape_end(status, node, &made, result), binary->name, inputs, 2);
 }
 
 static enum base_status binary_in_place(const struct binary *binary, struct tensor self,
@@ -218,12 +210,13 @@ struct unary {
     enum tensor_pointwise operation;
     enum tensor_result_type result_type;
     const struct tape_formula *formula;
+    const char *name;
     bool saves_result;
 };
 
-static const struct unary negate = {TENSOR_NEG, TENSOR_RESULT_COMMON, &tape_neg, false},
-                          rectify = {TENSOR_RELU, TENSOR_RESULT_COMMON, &tape_relu, true},
-                          root = {TENSOR_SQRT, TENSOR_RESULT_FLOATING, &tape_sqrt, true};
+static const struct unary negate = {TENSOR_NEG, TENSOR_RESULT_COMMON, &tape_neg, "neg", false},
+                          rectify = {TENSOR_RELU, TENSOR_RESULT_COMMON, &tape_relu, "relu", true},
+                          root = {TENSOR_SQRT, TENSOR_RESULT_FLOATING, &tape_sqrt, "sqrt", true};
 
 static enum base_status unary_check(const struct unary *unary, struct tensor self) {
     if (self.impl->type != TENSOR_BOOL || unary->operation == TENSOR_SQRT)
@@ -246,18 +239,9 @@ static enum base_status unary_run(const struct unary *unary, struct tensor self,
         .operation = unary->operation, .result_type = unary->result_type, .a = self.impl};
     if (status == BASE_OK)
         status = tensor__iterate(&iteration, &made.impl);
-    if (status == BASE_OK)
-        status = tape_prepare(made.impl, node);
     if (status == BASE_OK && node != NULL && unary->saves_result)
         status = tape_save_result(node, 1, made.impl);
-    if (status == BASE_OK) {
-        tape_finish(made.impl, node, 0);
-        *result = made;
-    } else {
-        tensor_release(&made);
-    }
-    tape_node_drop(node);
-    return status;
+    return tensor__explain(tape_end(status, node, &made, result), unary->name, &self, 1);
 }
 
 static enum base_status unary_in_place(const struct unary *unary, struct tensor self) {

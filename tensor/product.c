@@ -159,16 +159,8 @@ static enum base_status product_make(struct tensor a, struct tensor b,
         status = tensor__impl_alloc(&a.impl->storage->place, a.impl->type, &geometry, &made.impl);
     if (status == BASE_OK)
         status = tensor__product_write(made.impl, a.impl, b.impl, NULL);
-    if (status == BASE_OK)
-        status = tape_prepare(made.impl, node);
-    if (status == BASE_OK) {
-        tape_finish(made.impl, node, 0);
-        *result = made;
-    } else {
-        tensor_release(&made);
-    }
-    tape_node_drop(node);
-    return status;
+    return tensor__explain(tape_end(status, node, &made, result),
+                           a.impl->geometry.rank == 2 ? "mm" : "bmm", (struct tensor[]){a, b}, 2);
 }
 
 enum base_status tensor_mm(struct tensor a, struct tensor b, struct tensor *result) {

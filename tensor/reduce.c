@@ -4,6 +4,7 @@
 #include "tensor/autograd.h"
 #include "tensor/error.h"
 #include "tensor/iterate.h"
+#include "tensor/operator.h"
 #include "tensor/view_call.h"
 
 #include <string.h>
@@ -119,18 +120,9 @@ static enum base_status sum(struct tensor self, const int64_t *dims, int count, 
     }
     if (status == BASE_OK)
         status = sums_write(made.impl, self.impl, is_reduced, keep);
-    if (status == BASE_OK)
-        status = tape_prepare(made.impl, node);
-    if (status == BASE_OK) {
-        if (node != NULL)
-            payload_fill(node->payload, from, is_reduced, keep);
-        tape_finish(made.impl, node, 0);
-        *result = made;
-    } else {
-        tensor_release(&made);
-    }
-    tape_node_drop(node);
-    return status;
+    if (status == BASE_OK && node != NULL)
+        payload_fill(node->payload, from, is_reduced, keep);
+    return tensor__explain(tape_end(status, node, &made, result), "sum", &self, 1);
 }
 
 enum base_status tensor_sum(struct tensor self, struct tensor *result) {
