@@ -5,6 +5,7 @@
 #define TIDEMARK_TENSOR_BACKEND_H
 
 #include "tensor/kernel/launch.h"
+#include "tensor/sum_plan.h"
 #include "tensor/tensor.h"
 
 // Where work goes: a stream and its device, which the handle of a default stream does not tell.
@@ -96,13 +97,22 @@ struct tensor_model_backend {
 };
 extern const struct tensor_model_backend tensor__cpu_model;
 
+// Memory of the stream's, free again behind the call. All 0: the plan wants none.
+struct tensor_sum_memory {
+    struct tensor_sum_plan plan;
+    void *staging, *counters;
+};
+
 struct tensor_backend {
     enum base_status (*pointwise)(const struct tensor_loop *loop,
                                   struct tensor_device_stream stream);
     // out = sum of a over the dimensions in which out has stride 0; those that stay have others, or
-    // size 1. Added up wider than stored.
+    // size 1. Added up wider than stored. MEMORY: what `sum_plan` wants for the time, if it does.
     enum base_status (*sum)(const struct tensor_loop *loop, const bool *is_reduced,
+                            const struct tensor_sum_memory *memory,
                             struct tensor_device_stream stream);
+    struct tensor_sum_plan (*sum_plan)(const struct tensor_loop *loop, const bool *is_reduced,
+                                       int device); // NULL: none ever wants memory
     enum base_status (*product)(const struct tensor_product *product,
                                 struct tensor_device_stream stream);
     // Whether `product` can add a bias on the way; NULL: never.

@@ -14,8 +14,10 @@ static enum base_status cpu_pointwise(const struct tensor_loop *loop,
 }
 
 static enum base_status cpu_sum(const struct tensor_loop *loop, const bool *is_reduced,
+                                const struct tensor_sum_memory *memory,
                                 struct tensor_device_stream stream) {
     struct tensor_kernel_sum kernel;
+    (void)memory;
     (void)stream;
     tensor__lower_sum(loop, is_reduced, &kernel);
     tensor_loop_sum(&kernel);

@@ -126,7 +126,38 @@ static void operators_and_gradients_run_on_the_device(void) {
     allocator_destroy(place.allocator);
 }
 
+static int64_t requests_so_far(const struct tensor_place *place) {
+    struct allocator_stats stats;
+    CHECK_OK(allocator_stats(place->allocator, 0, &stats));
+    return stats.allocation[ALLOCATOR_STAT_ALL].allocated;
+}
+
+// Ones: each column comes to the number of rows. Divided among blocks it takes memory for the time.
+static void long_sums_are_divided_and_give_their_memory_back(void) {
+    enum { ROWS = 5003, COLUMNS = 37 };
+    struct tensor_place place = device_place();
+    struct tensor self, columns, all;
+    CHECK_OK(tensor_ones(&place, TENSOR_FLOAT32, SIZES(ROWS, COLUMNS), &self));
+    const int64_t before = requests_so_far(&place);
+    CHECK_OK(tensor_sum_dims(self, SIZES(0), false, &columns));
+    BASE_CHECK_EQ(requests_so_far(&place) - before, 3); // the result, what parts leave, counters
+    BASE_CHECK_EQ(stat(&place, false), 2);
+    float values[COLUMNS], total;
+    CHECK_OK(tensor_read(columns, values));
+    for (int i = 0; i < COLUMNS; i++)
+        BASE_CHECK_EQ(values[i], ROWS);
+    CHECK_OK(tensor_sum(self, &all));
+    CHECK_OK(tensor_read(all, &total));
+    BASE_CHECK_EQ(total, ROWS * COLUMNS);
+    tensor_release(&self);
+    tensor_release(&columns);
+    tensor_release(&all);
+    BASE_CHECK_EQ(stat(&place, false), 0);
+    allocator_destroy(place.allocator);
+}
+
 int main(void) {
+    long_sums_are_divided_and_give_their_memory_back();
     operators_and_gradients_run_on_the_device();
     view_takes_no_block_and_keeps_its_storages();
     storage_grows_on_the_device_and_keeps_its_bytes();

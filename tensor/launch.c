@@ -13,11 +13,81 @@ static enum base_status pointwise_here(const struct tensor_loop *loop, cudaStrea
     return tensor__cuda_status("launch of element work", tensor_launch_pointwise(&kernel, stream));
 }
 
-static enum base_status sum_here(const struct tensor_loop *loop, const bool *is_reduced,
-                                 cudaStream_t stream) {
+// The innermost of COUNT dimensions: the one of the least stride.
+static int innermost(const int64_t *strides, int count) {
+    int best = 0;
+    for (int dim = 1; dim < count; ++dim)
+        if (strides[dim] < strides[best])
+            best = dim;
+    return best;
+}
+
+// How the sum's numbers lie. Of no interest below SUM_PLAN_MIN, which no plan divides.
+#define SUM_PLAN_MIN 256
+static struct tensor_sum_shape sum_shape(const struct tensor_kernel_sum *kernel) {
+    const int kept = innermost(kernel->a.strides, kernel->kept.rank);
+    const int added = innermost(kernel->b.strides, kernel->reduced.rank);
+    const size_t item = tensor_type_size((enum tensor_type)kernel->a.type);
+    const bool is_total = kernel->kept.rank == 0;
+    struct tensor_sum_shape shape = {
+        .results = tensor_kernel_count(&kernel->kept),
+        .inputs = tensor_kernel_count(&kernel->reduced),
+        .added_stride = kernel->b.strides[added],
+        .kept_stride = is_total ? 0 : kernel->a.strides[kept],
+        .is_total = is_total,
+        .is_flat = is_total && kernel->reduced.rank == 1,
+        .row = is_total ? 1 : kernel->kept.sizes[kept],
+        .accumulator_bytes = kernel->compute == TENSOR_KERNEL_FLOAT64 ||
+                                     !tensor_kernel_is_floating(kernel->compute)
+                                 ? 8
+                                 : 4};
+    int64_t all = (int64_t)((uintptr_t)kernel->a.data / item); // every bit that one of them has
+    for (int dim = 0; dim < kernel->kept.rank; ++dim)
+        all |= dim == kept ? 0 : kernel->a.strides[dim];
+    for (int dim = 0; dim < kernel->reduced.rank; ++dim)
+        all |= kernel->b.strides[dim];
+    shape.alignment = all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
+    return shape;
+}
+
+static struct tensor_sum_plan cuda_sum_plan(const struct tensor_loop *loop, const bool *is_reduced,
+                                            int device) {
     struct tensor_kernel_sum kernel;
+    int multiprocessors, threads;
     tensor__lower_sum(loop, is_reduced, &kernel);
-    return tensor__cuda_status("launch of a sum", tensor_launch_sum(&kernel, stream));
+    if (tensor_kernel_count(&kernel.reduced) < SUM_PLAN_MIN ||
+        cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device) !=
+            cudaSuccess ||
+        cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerMultiProcessor, device) !=
+            cudaSuccess)
+        return (struct tensor_sum_plan){.parts = 1};
+    const struct tensor_sum_shape shape = sum_shape(&kernel);
+    return tensor_sum_plan(&shape, multiprocessors, threads);
+}
+
+static enum base_status sum_here(const struct tensor_loop *loop, const bool *is_reduced,
+                                 const struct tensor_sum_memory *memory, cudaStream_t stream) {
+    struct tensor_kernel_sum_parts kernel;
+    tensor__lower_sum(loop, is_reduced, &kernel.sum);
+    if (memory->plan.parts <= 1)
+        return tensor__cuda_status("launch of a sum", tensor_launch_sum(&kernel.sum, stream));
+    const bool is_floating = tensor_kernel_is_floating(kernel.sum.compute);
+    const int64_t places = (int64_t)(memory->plan.staging_bytes / sizeof(double)) /
+                           tensor_kernel_count(&kernel.sum.kept);
+    kernel.parts = places < memory->plan.parts ? places : memory->plan.parts;
+    kernel.group = memory->plan.group_results;
+    kernel.staging = (struct tensor_kernel_array){
+        .data = memory->staging,
+        .type = is_floating ? TENSOR_KERNEL_FLOAT64 : TENSOR_KERNEL_INT64,
+        .strides = {1}};
+    kernel.counters = (struct tensor_kernel_array){
+        .data = memory->counters, .type = TENSOR_KERNEL_INT32, .strides = {1}};
+    const enum base_status status = tensor__cuda_status(
+        "cudaMemsetAsync",
+        cudaMemsetAsync(memory->counters, 0, memory->plan.counter_bytes, stream));
+    if (status != BASE_OK)
+        return status;
+    return tensor__cuda_status("launch of a sum", tensor_launch_sum_parts(&kernel, stream));
 }
 
 // --- Products ---
@@ -229,8 +299,9 @@ static enum base_status cuda_pointwise(const struct tensor_loop *loop,
 }
 
 static enum base_status cuda_sum(const struct tensor_loop *loop, const bool *is_reduced,
+                                 const struct tensor_sum_memory *memory,
                                  struct tensor_device_stream stream) {
-    ON_DEVICE(stream, sum_here(loop, is_reduced, stream.handle));
+    ON_DEVICE(stream, sum_here(loop, is_reduced, memory, stream.handle));
 }
 
 static enum base_status cuda_product(const struct tensor_product *product,
@@ -252,6 +323,7 @@ static const struct tensor_model_backend cuda_model = {TENSOR_KERNEL_MODEL_LIST(
 
 const struct tensor_backend tensor__cuda = {.pointwise = cuda_pointwise,
                                             .sum = cuda_sum,
+                                            .sum_plan = cuda_sum_plan,
                                             .product = cuda_product,
                                             .adds_bias = cuda_adds_bias,
                                             .model = &cuda_model};

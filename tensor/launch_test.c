@@ -196,6 +196,20 @@ static void loops_agree(struct base_random *random) {
     both_end(&b);
 }
 
+// As if the numbers of each of RESULTS were many: divided among parts, in groups of any length.
+static struct tensor_sum_memory sum_memory_draw(struct base_random *random, int64_t results) {
+    struct tensor_sum_memory memory = {.plan = {.parts = 1 + draw(random, 4)}};
+    if (memory.plan.parts == 1 || results == 0)
+        return (struct tensor_sum_memory){.plan = {.parts = 1}};
+    memory.plan.group_results = 1 + draw(random, 9);
+    memory.plan.staging_bytes = 8 * (size_t)(results * memory.plan.parts);
+    memory.plan.counter_bytes =
+        4 * (size_t)((results + memory.plan.group_results - 1) / memory.plan.group_results);
+    CUDA(cudaMalloc(&memory.staging, memory.plan.staging_bytes));
+    CUDA(cudaMalloc(&memory.counters, memory.plan.counter_bytes));
+    return memory;
+}
+
 static void sums_agree(struct base_random *random) {
     struct tensor_loop loop = {0};
     bool is_reduced[TENSOR_RANK_MAX] = {false};
@@ -218,11 +232,17 @@ static void sums_agree(struct base_random *random) {
         loop.out.strides[i] = is_reduced[i] ? 0 : kept_strides[at++];
     loop.out.data = out.host;
     loop.a.data = a.host;
-    OK(tensor__cpu.sum(&loop, is_reduced, tensor__no_stream));
+    OK(tensor__cpu.sum(&loop, is_reduced, NULL, tensor__no_stream));
     loop.out.data = out.device;
     loop.a.data = a.device;
-    OK(tensor__cuda.sum(&loop, is_reduced, tensor__no_stream));
+    int64_t results = 1;
+    for (int i = 0; i < kept; ++i)
+        results *= kept_sizes[i];
+    const struct tensor_sum_memory memory = sum_memory_draw(random, results);
+    OK(tensor__cuda.sum(&loop, is_reduced, &memory, tensor__no_stream));
     both_agree(&out);
+    CUDA(cudaFree(memory.staging));
+    CUDA(cudaFree(memory.counters));
     both_end(&out);
     both_end(&a);
 }

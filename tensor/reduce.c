@@ -38,6 +38,33 @@ static enum base_status shape_reduce(const struct tensor_geometry *from, const b
     return tensor_geometry_init(to, sizes, rank);
 }
 
+// With the memory that the device wants for the time.
+static enum base_status sums_run(const struct tensor_backend *backend,
+                                 const struct tensor_place *place, const struct tensor_loop *loop,
+                                 const bool *is_reduced) {
+    struct tensor_storage *staging = NULL, *counters = NULL;
+    struct tensor_sum_memory memory = {.plan = {.parts = 1}};
+    enum base_status status = BASE_OK;
+    if (backend->sum_plan != NULL)
+        memory.plan = backend->sum_plan(loop, is_reduced, place->device);
+    if (memory.plan.parts > 1) {
+        status = tensor__storage_create(place, memory.plan.staging_bytes, &staging);
+        if (status == BASE_OK)
+            status = tensor__storage_create(place, memory.plan.counter_bytes, &counters);
+    }
+    if (status == BASE_OK && counters != NULL) {
+        memory.staging = staging->data;
+        memory.counters = counters->data;
+    }
+    if (status == BASE_OK)
+        status = backend->sum(loop, is_reduced, &memory, tensor__device_stream(place));
+    if (counters != NULL)
+        tensor__storage_drop(counters);
+    if (staging != NULL)
+        tensor__storage_drop(staging);
+    return status;
+}
+
 // OUT, whose shape is right, gets the sums.
 static enum base_status sums_write(struct tensor_impl *out, const struct tensor_impl *self,
                                    const bool *is_reduced, bool keep) {
@@ -64,7 +91,7 @@ static enum base_status sums_write(struct tensor_impl *out, const struct tensor_
     }
     if (out->geometry.numel == 0)
         return BASE_OK;
-    return backend->sum(&loop, is_reduced, tensor__device_stream(&out->storage->place));
+    return sums_run(backend, &out->storage->place, &loop, is_reduced);
 }
 
 static void payload_fill(struct tape_sum_payload *payload, const struct tensor_geometry *from,

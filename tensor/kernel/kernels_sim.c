@@ -98,6 +98,14 @@ static void sum_uses(struct tensor_kernel_sum *kernel, struct uses *uses) {
     use_shape(uses, WRITE, &kernel->kept, &kernel->out);
 }
 
+static void sum_parts_uses(struct tensor_kernel_sum_parts *kernel, struct uses *uses) {
+    const int64_t results = tensor_kernel_count(&kernel->sum.kept);
+    sum_uses(&kernel->sum, uses);
+    use_flat(uses, WRITE, kernel->parts * results, &kernel->staging); // read once it was written
+    use_flat(uses, WRITE, (results + kernel->group - 1) / kernel->group, &kernel->counters)
+        ->is_read_too = true;
+}
+
 static void matrix_use(struct uses *uses, enum sim_access_mode mode, int64_t batch, int64_t rows,
                        int64_t columns, struct tensor_kernel_array *array) {
     use_shape(uses, mode, &(struct tensor_kernel_shape){3, {batch, rows, columns}}, array);
@@ -470,6 +478,50 @@ static cudaError_t launch(const char *name, void (*body)(const void *argument),
 STRETCHES(pointwise)
 STRETCHES(sum)
 STRETCHES(product)
+
+// Strides of the shape without gaps.
+static void strides_flat(const struct tensor_kernel_shape *shape, int64_t *strides) {
+    int64_t stride = 1;
+    for (int dim = shape->rank - 1; dim >= 0; --dim) {
+        strides[dim] = stride;
+        stride *= shape->sizes[dim];
+    }
+}
+
+// Part by part, then all parts of all results: what the items do, in loops that are as fast as those
+// of a whole sum.
+static void sum_parts_loop(const struct tensor_kernel_sum_parts *kernel, int64_t items) {
+    const struct tensor_kernel_sum *whole = &kernel->sum;
+    const int64_t results = tensor_kernel_count(&whole->kept);
+    const int64_t count = tensor_kernel_count(&whole->reduced);
+    const int64_t length = (count + kernel->parts - 1) / kernel->parts;
+    if (whole->reduced.rank != 1) {
+        for (int64_t i = 0; i < items; ++i)
+            tensor_kernel_sum_parts_at(kernel, i);
+        return;
+    }
+    struct tensor_kernel_sum one = *whole;
+    one.compute = one.out.type = kernel->staging.type;
+    strides_flat(&whole->kept, one.out.strides);
+    for (int64_t part = 0, first = 0; part < kernel->parts; ++part, first += length) {
+        const int64_t left = count - first < length ? count - first : length;
+        one.reduced.sizes[0] = left > 0 ? left : 0;
+        if (left > 0)
+            one.a.data = (char *)whole->a.data + first * whole->b.strides[0] *
+                                                     tensor_kernel_size_of(whole->a.type);
+        one.out.data = (char *)kernel->staging.data + part * results * (int64_t)sizeof(double);
+        tensor_loop_sum(&one);
+    }
+    struct tensor_kernel_sum join = *whole;
+    join.a = kernel->staging;
+    strides_flat(&whole->kept, join.a.strides);
+    join.reduced = (struct tensor_kernel_shape){1, {kernel->parts}};
+    join.b = (struct tensor_kernel_array){.strides = {results}};
+    tensor_loop_sum(&join);
+    int32_t *counters = kernel->counters.data;
+    for (int64_t i = 0; i < results; ++i)
+        counters[i / kernel->group] += (int32_t)kernel->parts;
+}
 TENSOR_KERNEL_MODEL_LIST(PLAIN)
 
 #define KERNEL(name)                                                                               \

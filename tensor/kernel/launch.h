@@ -32,7 +32,7 @@ extern "C" {
     X(gather) X(scatter_add) X(dropout) X(adam) X(sgd) X(addc) X(squares)                                  \
     X(attention) X(attention_query) X(attention_key)
 // clang-format on
-#define TENSOR_KERNEL_LIST(X) X(pointwise) X(sum) X(product) TENSOR_KERNEL_MODEL_LIST(X)
+#define TENSOR_KERNEL_LIST(X) X(pointwise) X(sum) X(sum_parts) X(product) TENSOR_KERNEL_MODEL_LIST(X)
 
 #define TENSOR_LAUNCH(name)                                                                        \
     cudaError_t tensor_launch_##name(const struct tensor_kernel_##name *kernel,                    \

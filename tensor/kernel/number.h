@@ -26,6 +26,19 @@
 
 #define TENSOR_KERNEL_RANK_MAX 16
 
+// Adds 1 to a counter that items share; what it was. What this item wrote before is there for who
+// reads the counter later, and what those wrote who counted earlier is there for this item.
+TENSOR_KERNEL int32_t tensor_kernel_count_off(int32_t *counter) {
+#ifdef __CUDA_ARCH__
+    __threadfence();
+    const int32_t before = atomicAdd(counter, 1);
+    __threadfence();
+    return before;
+#else
+    return (*counter)++; // the items come one after the other
+#endif
+}
+
 // In the order of enum tensor_type.
 enum tensor_kernel_type {
     TENSOR_KERNEL_UINT8,

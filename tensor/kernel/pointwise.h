@@ -184,21 +184,81 @@ TENSOR_KERNEL int64_t tensor_kernel_sum_items(const struct tensor_kernel_sum *ke
     return tensor_kernel_count(&kernel->kept);
 }
 
-TENSOR_KERNEL void tensor_kernel_sum_at(const struct tensor_kernel_sum *kernel, int64_t i) {
-    const int64_t count = tensor_kernel_count(&kernel->reduced);
+TENSOR_KERNEL void tensor_kernel_sum_add(struct tensor_kernel_number *sum,
+                                         struct tensor_kernel_number number) {
+    sum->floating += number.floating;
+    sum->integer = (int64_t)((uint64_t)sum->integer + (uint64_t)number.integer);
+}
+
+// Of the elements FIRST to END of item I.
+TENSOR_KERNEL struct tensor_kernel_number
+tensor_kernel_sum_range(const struct tensor_kernel_sum *kernel, int64_t i, int64_t first,
+                        int64_t end) {
     const int64_t start = tensor_kernel_place(&kernel->kept, &kernel->a, i);
     struct tensor_kernel_number sum = {0, 0};
-    for (int64_t j = 0; j < count; ++j) {
-        const struct tensor_kernel_number number = tensor_kernel_load(
-            &kernel->a, start + tensor_kernel_place(&kernel->reduced, &kernel->b, j),
-            kernel->compute);
-        sum.floating += number.floating;
-        sum.integer = (int64_t)((uint64_t)sum.integer + (uint64_t)number.integer);
-    }
+    for (int64_t j = first; j < end; ++j)
+        tensor_kernel_sum_add(
+            &sum, tensor_kernel_load(&kernel->a,
+                                     start + tensor_kernel_place(&kernel->reduced, &kernel->b, j),
+                                     kernel->compute));
+    return sum;
+}
+
+TENSOR_KERNEL void tensor_kernel_sum_write(const struct tensor_kernel_sum *kernel, int64_t i,
+                                           struct tensor_kernel_number sum) {
     if (tensor_kernel_is_floating(kernel->compute))
         sum.floating = tensor_kernel_round(sum.floating, kernel->compute);
     tensor_kernel_store(&kernel->out, tensor_kernel_place(&kernel->kept, &kernel->out, i), sum,
                         kernel->compute);
+}
+
+TENSOR_KERNEL void tensor_kernel_sum_at(const struct tensor_kernel_sum *kernel, int64_t i) {
+    tensor_kernel_sum_write(
+        kernel, i,
+        tensor_kernel_sum_range(kernel, i, 0, tensor_kernel_count(&kernel->reduced)));
+}
+
+// The same with the elements of a result divided among PARTS items. Each leaves its sum in
+// `staging` (float64 or int64: a part's of all results, then the next part's) and counts itself off
+// in the counter (int32, zero before the launch) of its GROUP of results. Who is the last of a
+// group adds up the parts of its results, in their order: so it does not matter who that is.
+struct tensor_kernel_sum_parts {
+    struct tensor_kernel_sum sum;
+    int64_t parts, group;
+    struct tensor_kernel_array staging, counters;
+};
+
+TENSOR_KERNEL int64_t tensor_kernel_sum_parts_items(const struct tensor_kernel_sum_parts *kernel) {
+    return kernel->parts * tensor_kernel_count(&kernel->sum.kept);
+}
+
+TENSOR_KERNEL void tensor_kernel_sum_parts_join(const struct tensor_kernel_sum_parts *kernel,
+                                                int64_t results, int64_t i) {
+    struct tensor_kernel_number sum = {0, 0};
+    for (int64_t part = 0; part < kernel->parts; ++part)
+        tensor_kernel_sum_add(&sum, tensor_kernel_load(&kernel->staging, part * results + i,
+                                                       kernel->staging.type));
+    tensor_kernel_sum_write(&kernel->sum, i, sum);
+}
+
+TENSOR_KERNEL void tensor_kernel_sum_parts_at(const struct tensor_kernel_sum_parts *kernel,
+                                              int64_t item) {
+    const int64_t results = tensor_kernel_count(&kernel->sum.kept);
+    const int64_t count = tensor_kernel_count(&kernel->sum.reduced);
+    const int64_t length = (count + kernel->parts - 1) / kernel->parts;
+    const int64_t i = item % results, first = item / results * length;
+    const int64_t end = first + length < count ? first + length : count;
+    tensor_kernel_store(&kernel->staging, item,
+                        tensor_kernel_sum_range(&kernel->sum, i, first, end),
+                        kernel->staging.type);
+    const int64_t group = i / kernel->group, group_first = group * kernel->group;
+    const int64_t group_end =
+        group_first + kernel->group < results ? group_first + kernel->group : results;
+    const int64_t before = tensor_kernel_count_off((int32_t *)kernel->counters.data + group);
+    if (before + 1 < (group_end - group_first) * kernel->parts)
+        return;
+    for (int64_t j = group_first; j < group_end; ++j)
+        tensor_kernel_sum_parts_join(kernel, results, j);
 }
 
 // out[i][j] = the sum over k of a[i][k] b[k][j], of a batch: what cuBLAS does not do (integers,
