@@ -138,6 +138,14 @@ static void given_access(const struct sim__race_step *step,
     sim__race_pair(step, &pair);
 }
 
+// Whether the capture of the graph that is launched, or of its part that has the node, took the
+// block: it came by memory of the node's there, with the order of that graph.
+static bool is_of_capture(const struct sim__block_record *record,
+                          const struct sim__race_step *step) {
+    return record->graph != 0 && (record->graph == step->key.node->graph ||
+                                  record->graph == step->exec->graph);
+}
+
 static void replay_access(const struct sim__race_step *step,
                           const struct sim__race_access *access) {
     const uint64_t start = access->rows.start;
@@ -157,7 +165,7 @@ static void replay_access(const struct sim__race_step *step,
         };
         end = range->start;
         if (other->number != access->block &&
-            (other->graph == 0 || other->graph != step->key.node->graph) &&
+            !is_of_capture(other, step) &&
             sim__rows_meet(&access->rows, &whole, &pair.range))
             sim__race_pair(step, &pair);
     }

@@ -700,6 +700,42 @@ static void replays_meet_blocks_of_other_captures(void) {
     end();
 }
 
+// A graph that became a part of another one: what the whole's capture took later may lie where the
+// part's nodes go.
+static void replays_of_parts_meet_blocks_of_the_whole(void) {
+    cudaGraph_t whole, part;
+    cudaGraphNode_t node;
+    cudaGraphExec_t exec;
+    begin();
+    char *p = written_memory(SIZE);
+    must(cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed));
+    const uint64_t first = sim_block_take(p, 512, s, "first");
+    must(cudaStreamBeginCapture(t, cudaStreamCaptureModeRelaxed));
+    launch("node of the part", t, &(struct sim_access){SIM_ACCESS_WRITE, p, 512, 1, 0, first}, 1);
+    must(cudaStreamEndCapture(t, &part));
+    must(cudaStreamGetCaptureInfo(s, &(enum cudaStreamCaptureStatus){0}, NULL, &whole, NULL, NULL,
+                                  NULL));
+    must(cudaGraphAddChildGraphNode(&node, whole, NULL, 0, part));
+    must(cudaStreamUpdateCaptureDependencies(s, &node, NULL, 1, cudaStreamSetCaptureDependencies));
+    sim_block_give(first);
+    const uint64_t second = sim_block_take(p, 512, s, "second");
+    launch("node behind it", s, &(struct sim_access){SIM_ACCESS_WRITE, p, 512, 1, 0, second}, 1);
+    must(cudaStreamEndCapture(s, &whole));
+    must(cudaGraphInstantiate(&exec, whole, 0));
+    must(cudaGraphLaunch(exec, s));
+    BASE_CHECK_EQ(sim_race_count(SIM_RACE_RULE_COUNT), 0);
+    sim_block_give(second);
+    const uint64_t other = sim_block_take(p, 512, s, "of others");
+    sim_race_label("launch");
+    must(cudaGraphLaunch(exec, s));
+    BASE_CHECK_EQ(sim_race_count(SIM_RACE_GRAPH_MEMORY), 2);
+    BASE_CHECK(strcmp(sim_race_report_at(0)->second.node, "node of the part") == 0);
+    ++asked;
+    ++asked;
+    sim_block_give(other);
+    end();
+}
+
 // --- Start, stop, reset ---
 
 static void a_reset_forgets_memory_and_keeps_reports(void) {
@@ -812,6 +848,7 @@ int main(void) {
         copies_mean_the_block_that_holds_the_bytes,
         memory_that_was_given_back_is_nobodys,
         replays_meet_blocks_of_other_captures,
+        replays_of_parts_meet_blocks_of_the_whole,
         a_reset_forgets_memory_and_keeps_reports,
         checking_begins_anew,
         graphs_of_before_are_known_as_far_as_they_can_be,
