@@ -1,4 +1,5 @@
 // Releasing: the whole pages inside free blocks go back to the device. See expandable_blocks.h.
+#include "allocator/capture_caller.h"
 #include "allocator/driver.h"
 #include "allocator/expandable_internal.h"
 #include "allocator/pool.h"
@@ -150,16 +151,26 @@ static enum base_status release_block(struct cca__pool *pool, uint32_t number) {
     return status != BASE_OK ? status : removed;
 }
 
+// Pages go behind the work of their stream, and a stream that captures cannot be waited for: the
+// attempt would cost the program its capture (PyTorch makes it: x_torch_faults).
+static bool must_stay(const struct cca__pool *pool) {
+    const struct cca__device *const device = pool->device;
+    enum cca__caller caller;
+    return cca__is_marked(device) && !device->owner->config.own.torch_faults &&
+           cca__stream_caller(pool->stream->handle, &caller) == BASE_OK && caller != CCA__OUTSIDE;
+}
+
 enum base_status cca__expandable_release_pool(struct cca__pool *pool) {
     struct cca *const cca = pool->device->owner;
     cca__driver_drop_kept(pool->device);
     cca__lock_take(&pool->stream->lock);
     uint32_t number = claim_chain_locked(cca, pool);
     cca__lock_release(&pool->stream->lock);
+    const bool stays = number != 0 && must_stay(pool);
     enum base_status status = BASE_OK;
     for (uint32_t next; number != 0; number = next) {
         next = cca__block_at(cca, number)->link[0];
-        if (status == BASE_OK)
+        if (status == BASE_OK && !stays)
             status = release_block(pool, number);
         else
             cca__expandable_unclaim(pool, number);

@@ -1,6 +1,6 @@
 // Expandable segments where golden logs do not reach: driver calls that fail, one after the other,
 // peers, and what a program may do wrong.
-#include "allocator/testing.h"
+#include "allocator/testing_capture.h"
 
 #include <cuda.h>
 #include <stdio.h>
@@ -285,6 +285,33 @@ static void two_buffers_grow_a_segment(const char *more, int64_t least_mib, int6
     destroy(allocator);
 }
 
+// A request beside a capture finds the device full: pages of the stream that captures stay, since
+// waiting for it would invalidate the capture; others go.
+static void pages_of_a_capturing_stream_stay(void) {
+    struct allocator *const allocator = testing_create("expandable_segments:True", 12 * PAGE);
+    struct testing_capture capture = {
+        .allocator = allocator, .pool = {.capture = 1}, .stream = testing_stream()};
+    const cudaStream_t idle = testing_stream(), asking = testing_stream();
+    void *pointer = NULL;
+    cca_set_warning_observer(allocator, &(struct cca_warning_observer){.warning = count_warning});
+    testing_free(allocator, testing_malloc(allocator, 4 * PAGE, capture.stream));
+    testing_free(allocator, testing_malloc(allocator, 4 * PAGE, idle));
+    testing_capture_begin(&capture, cudaStreamCaptureModeRelaxed);
+    testing_launch(capture.stream);
+    BASE_CHECK_EQ(allocator_malloc(allocator, 0, 11 * PAGE, asking, &pointer), BASE_OUT_OF_MEMORY);
+    testing_launch(capture.stream);
+    pointer = testing_malloc(allocator, 7 * PAGE, asking);
+    BASE_CHECK_EQ(testing_capture_end(&capture), cudaSuccess);
+    testing_free(allocator, pointer);
+    pointer = testing_malloc(allocator, 11 * PAGE, asking);
+    testing_free(allocator, pointer);
+    testing_capture_destroy(&capture);
+    cca_check(allocator);
+    BASE_CHECK_EQ(allocator_empty_cache(allocator), BASE_OK);
+    BASE_CHECK_EQ(reserved(allocator), 0);
+    destroy(allocator);
+}
+
 // flashlight#180: 10 GiB, freed; 5 and 6 GiB then fit a device of 12 GiB.
 static void freed_memory_is_whole_again(void) {
     struct allocator *const allocator =
@@ -328,6 +355,7 @@ int main(void) {
     two_buffers_grow_a_segment("", 13860, 13860);
     two_buffers_grow_a_segment(",x_bound_growth:True", 340, 499);
     freed_memory_is_whole_again();
+    pages_of_a_capturing_stream_stay();
     blocks_until_the_device_is_full("expandable_segments:True,max_split_size_mb:500", 550 * mib,
                                     110 * mib);
     blocks_until_the_device_is_full("expandable_segments:True,max_split_size_mb:2048",
