@@ -44,6 +44,10 @@ enum base_status cca__marks_end(struct cca__capture_marks *marks, unsigned long 
                                    "first",
                                    capture->id, id);
     }
+    const unsigned long long parent = marks->captures[__builtin_ctzll(bit)].parent;
     marks->marked &= ~bit;
+    marks->wholes &= ~bit;
+    if (parent != 0)
+        marks->wholes |= cca__marks_bit(marks, parent);
     return BASE_OK;
 }

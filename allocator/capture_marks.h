@@ -10,6 +10,7 @@
 // All zero: none.
 struct cca__capture_marks {
     uint64_t marked; // bit N: captures[N] is one
+    uint64_t wholes; // those of which a part has ended
     struct cca_capture captures[CCA_CAPTURES_MAX];
 };
 

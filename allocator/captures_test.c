@@ -500,6 +500,34 @@ static void a_pool_destroyed_while_its_graph_lives_keeps_the_blocks_in_use(void)
     setting_end(setting);
 }
 
+// The block of the first capture is used in the part, and freed when that is over. The part's
+// stream captures nothing then, and what it did there is a node that none of the block's streams is
+// behind.
+static void what_a_part_used_waits_for_the_whole(void) {
+    struct setting *const setting = setting_make(REUSE);
+    testing_capture_begin(&setting->capture, cudaStreamCaptureModeRelaxed);
+    void *const block = testing_malloc(setting->allocator, BLOCK, setting->main);
+    testing_launch(setting->main);
+    struct testing_capture part = {.allocator = setting->allocator,
+                                   .pool = second_pool,
+                                   .stream = setting->side,
+                                   .parent = atomic_load(&setting->capture.id)};
+    testing_capture_begin(&part, cudaStreamCaptureModeRelaxed);
+    testing_launch(setting->side);
+    BASE_CHECK_EQ(allocator_record_stream(setting->allocator, block, setting->side), BASE_OK);
+    BASE_CHECK_EQ(testing_capture_end(&part), cudaSuccess);
+    testing_free(setting->allocator, block);
+    malloc_on_another_thread(setting); // flushes
+    void *const other = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK(other != block);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    testing_free(setting->allocator, other);
+    testing_free(setting->allocator, malloc_on_another_thread_result);
+    testing_capture_destroy(&part);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
 static bool accepts_no_stream(void *context, cudaStream_t stream) {
     (void)context;
     (void)stream;
@@ -599,6 +627,7 @@ int main(void) {
     the_current_stream_decides_where_it_is_told();
     what_a_part_deferred_waits_for_the_whole();
     a_pool_destroyed_while_its_graph_lives_keeps_the_blocks_in_use();
+    what_a_part_used_waits_for_the_whole();
     an_open_scope_was_a_capture("x_torch:2.8", true);
     an_open_scope_was_a_capture("", false);
     a_free_that_an_assertion_breaks_off_can_be_made_again();

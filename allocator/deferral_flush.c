@@ -68,9 +68,12 @@ static enum base_status guard_locked(struct cca__device *device, uint32_t number
         status = cca__block_streams_init(cca, block, CCA__CAPTURED_USES, &streams);
     if (status != BASE_OK) return status;
     struct cca__capture_state state;
-    status = cca__block_streams_keep_captured(&streams);
+    bool some_left = false;
+    status = cca__block_streams_keep_captured(&streams, &some_left);
     if (status == BASE_OK) status = cca__capture_state_read(stream->handle, &state);
-    if (status == BASE_OK && (block->link[0] & CCA__DEFERRED_IN_PART) == 0)
+    const bool is_in_part = (block->link[0] & CCA__DEFERRED_IN_PART) != 0 ||
+                            (some_left && device->captures.marks.wholes != 0);
+    if (status == BASE_OK && !is_in_part)
         status = cca__reuse_defer(cca__reuse_of(device), &state, streams.handles, streams.count,
                                   cca__guard_token(stream, guard.number), &guard.ticket);
     cca__block_streams_deinit(&streams);
@@ -96,8 +99,9 @@ static enum base_status flush_one(struct cca__device *device, uint32_t number) {
     cca__deferred_unwatch(device, number);
     drop_captured_uses(cca, block);
     if (cca__has_uses(cca, block, CCA__ALL_USES)) {
-        status = cca__events_record_locked(stream, number);
-        if (status != BASE_OK) return status;
+        bool must_wait;
+        status = cca__events_record_beside_locked(stream, number, &must_wait);
+        if (status != BASE_OK || must_wait) return status;
         cca__deferred_unlink(cca, &device->captures, number);
     } else {
         cca__deferred_complete(device, number);

@@ -86,7 +86,8 @@ enum base_status cca__block_streams_find_captured(const struct cca__block_stream
     return status;
 }
 
-enum base_status cca__block_streams_keep_captured(struct cca__block_streams *streams) {
+enum base_status cca__block_streams_keep_captured(struct cca__block_streams *streams,
+                                                  bool *some_left) {
     enum base_status status = BASE_OK;
     size_t kept = 1;
     for (size_t index = 1; index < streams->count && status == BASE_OK; ++index) {
@@ -94,6 +95,7 @@ enum base_status cca__block_streams_keep_captured(struct cca__block_streams *str
         status = cca__stream_caller(streams->handles[index], &caller);
         if (caller != CCA__OUTSIDE) streams->handles[kept++] = streams->handles[index];
     }
+    *some_left = kept < streams->count;
     streams->count = kept;
     return status;
 }

@@ -26,8 +26,9 @@ void cca__block_streams_deinit(struct cca__block_streams *streams);
 enum base_status cca__block_streams_find_captured(const struct cca__block_streams *streams,
                                                   size_t first, bool *found) BASE_MUST_USE;
 // Leaves a block's own stream, and of the others those that are captured: a stream leaves a capture
-// only with its end, so the rest has no work in one that is under way.
-enum base_status cca__block_streams_keep_captured(struct cca__block_streams *streams) BASE_MUST_USE;
+// only with its end, so the rest (*some_left) has no work in one that is under way, but in parts.
+enum base_status cca__block_streams_keep_captured(struct cca__block_streams *streams,
+                                                  bool *some_left) BASE_MUST_USE;
 
 static inline struct cca__stream *cca__stream_of_block(struct cca *cca,
                                                        const struct cca__block *block) {

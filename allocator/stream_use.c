@@ -179,7 +179,40 @@ enum base_status cca__events_record_locked(struct cca__stream *stream, uint32_t 
     return BASE_OK;
 }
 
-// The same at once for a block that one other stream uses, as most are.
+// Whether a stream of the uses is captured. An event that was recorded there before does not tell
+// of work, and asking it would cost the program its capture.
+static enum base_status find_captured(const struct cca *cca, uint32_t uses, bool *found) {
+    enum base_status status = BASE_OK;
+    for (uint32_t number = uses; number != 0; number = cca__use_record_at(cca, number)->next) {
+        const struct cca__use_record *const record = cca__use_record_at(cca, number);
+        for (uint16_t index = 0; index < record->count && status == BASE_OK && !*found; ++index) {
+            enum cca__caller caller = CCA__OUTSIDE;
+            status = cca__stream_caller(user_of(cca, record, index)->handle, &caller);
+            *found = caller != CCA__OUTSIDE;
+        }
+    }
+    return status;
+}
+
+APART enum base_status cca__events_record_beside_locked(struct cca__stream *stream, uint32_t number,
+                                                        bool *is_captured) {
+    struct cca__device *const device = stream->device;
+    struct cca *const cca = device->owner;
+    const uint32_t uses = cca__block_at(cca, number)->uses;
+    *is_captured = false;
+    enum base_status status = cca__events_record_locked(stream, number);
+    if (status != BASE_OK || !cca__is_marked(device) || cca->config.own.torch_faults) return status;
+    status = find_captured(cca, uses, is_captured);
+    if (status == BASE_OK && !*is_captured) return BASE_OK;
+    const uint16_t count = cca__use_record_at(cca, uses)->events;
+    const uint64_t pending = atomic_load_explicit(&device->pending_events, memory_order_relaxed);
+    unrecord_events_locked(cca, uses, count);
+    cca__use_record_at(cca, uses)->events = 0;
+    atomic_store_explicit(&device->pending_events, pending - count, memory_order_relaxed);
+    return status;
+}
+
+// Records them at once for a block that one other stream uses, as most are.
 static inline enum base_status record_events_locked(struct cca__stream *stream, uint32_t number) {
     struct cca *const cca = stream->device->owner;
     struct cca__use_record *const record =
@@ -249,14 +282,23 @@ static inline enum base_status wait_for_events_locked(struct cca__stream *stream
     return status;
 }
 
-// Of a free that may be made in a capture: false if events are to be waited for; else *STATUS is
-// what became of it.
-static APART bool is_deferred_locked(struct cca__stream *stream, uint32_t number,
-                                     enum base_status *status) {
-    bool is_deferred = false;
-    *status = cca__defer_locked(stream, number, &is_deferred);
-    if (!is_deferred && *status != BASE_OK) take_free_back(stream, number);
-    return is_deferred || *status != BASE_OK;
+// The same of a free that may be made in a capture, and is deferred then.
+static APART enum base_status wait_or_defer_locked(struct cca__stream *stream, uint32_t number,
+                                                   bool special) {
+    bool is_deferred = false, is_captured;
+    enum base_status status;
+    do { // again if a stream joined a capture between the two
+        is_captured = false;
+        status = cca__defer_locked(stream, number, &is_deferred);
+        if (status == BASE_OK && !is_deferred)
+            status = cca__events_record_beside_locked(stream, number, &is_captured);
+    } while (is_captured && status == BASE_OK);
+    if (is_deferred) return status;
+    if (status != BASE_OK)
+        take_free_back(stream, number);
+    else if (special)
+        tell_of_free(stream, number);
+    return status;
 }
 
 enum base_status cca__free_used_locked(struct cca__stream *stream, void *pointer, uint32_t number) {
@@ -269,10 +311,9 @@ enum base_status cca__free_used_locked(struct cca__stream *stream, void *pointer
     cca__hit_count_pending(cca__pool_of_kind(stream, cca__block_pool(block) % 2), 1,
                            (int64_t)block->size);
     cca__lock_release(&stream->lock);
-    enum base_status status;
-    if (__builtin_expect(!cca__may_be_in_capture(device), 1) ||
-        !is_deferred_locked(stream, number, &status))
-        status = wait_for_events_locked(stream, number, special);
+    const enum base_status status = __builtin_expect(cca__may_be_in_capture(device), 0)
+                                        ? wait_or_defer_locked(stream, number, special)
+                                        : wait_for_events_locked(stream, number, special);
     cca__lock_release(&device->events_lock);
     return status;
 }

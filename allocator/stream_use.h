@@ -71,6 +71,10 @@ enum base_status cca__free_used_locked(struct cca__stream *stream, void *pointer
 // and queues them; on failure none is. The events lock held.
 enum base_status cca__events_record_locked(struct cca__stream *stream,
                                            uint32_t number) BASE_MUST_USE;
+// The same while captures may be under way. *is_captured: none is queued, since a stream of the
+// uses is captured; it may have joined after it was last asked.
+enum base_status cca__events_record_beside_locked(struct cca__stream *stream, uint32_t number,
+                                                  bool *is_captured) BASE_MUST_USE;
 // Tells of the free of a pending block. The events lock held: nobody completes it meanwhile.
 void cca__free_observe(struct cca__stream *stream, uint32_t number);
 // The pending block becomes free. *over_limit as in cca__pool_free_locked. The stream's lock held.
