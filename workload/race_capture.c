@@ -1,349 +1,45 @@
-// See race_capture.h. The program knows of each block the stream that touched it last; who touches
-// it next comes behind that. Of a graph's blocks it knows this inside the capture; behind it, the
-// last to touch them is the stream of the graph's last launch.
-#include "workload/race_capture.h"
+// See race_capture.h. This file has the whole: captures with all that takes part in them, how they
+// end and are lost, and what must be true then.
+#include "workload/race_capture_program.h"
 
-#include "allocator/captures.h"
-#include "allocator/cca.h"
-#include "base/check.h"
-#include "base/random.h"
-#include "base/size.h"
 #include "simulator/sim.h"
 #include "simulator/sim_race.h"
 #include "workload/race_blocks.h"
-#include "workload/race_work.h"
 
 #include <string.h>
 
-#define STREAMS 6
-#define CAPTURE_STREAMS 4 // the first ones; the others never capture
-#define BLOCKS 16
-#define GRAPHS 3
 #define ROUNDS 10
 #define CAPTURE_STEPS 70
+#define THREAD_STEPS 40
 #define EAGER_STEPS 30
-#define MISSED_STREAM 2 // WORKLOAD_RACE_MISSES_STREAM
-#define CAPACITY (768 * BASE_MIB)
 
-#define CHECK_CUDA(call) BASE_CHECK_EQ(call, cudaSuccess)
-
-struct block {
-    struct workload_race_bytes bytes; // without a pointer: free
-    int owner, last;                  // streams: the one it was taken for, the last that touched it
-    bool is_shared;                   // other streams used it
-    bool is_kept;                     // not touched until the capture has ended
-    unsigned char captured_value;     // of a graph's: what a launch leaves in it
-};
-
-struct pool {
-    struct allocator_pool_id id;
-    int last;          // the stream of the last launch of one of its graphs; -1: none yet
-    uint64_t captures; // so far
-    int graph_count;   // that live
-};
-
-struct graph {
-    bool is_live;
-    struct pool *pool;
-    uint64_t order; // in its pool: later ones may have what it freed
-    _Atomic(unsigned long long) captured;
-    cudaGraph_t graph;
-    cudaGraphExec_t exec;
-    struct block blocks[BLOCKS]; // those that outlived the capture
-};
-
-struct program {
-    const struct workload_race_capture *options;
-    struct workload_race_found *found;
-    struct allocator *caching, *allocator; // the second tells the checker
-    struct base_random random;
-    cudaStream_t streams[STREAMS];
-    cudaEvent_t event;
-    struct block eager[BLOCKS];
-    struct graph graphs[GRAPHS];
-    struct pool pools[GRAPHS];
-    uint64_t pool_number;
-    // Of the capture that is under way.
-    bool is_capturing;
-    bool takes;                         // a block is being taken in the capture
-    bool beside;                        // others may allocate
-    int deferred[CAPTURE_STREAMS];      // blocks with uses that were freed, by their own stream
-    cudaEvent_t later[CAPTURE_STREAMS]; // what was unjoined, to be joined at the end
-    bool is_later[CAPTURE_STREAMS];
-};
-
-static bool chance(struct program *program, double probability) {
-    return base_random_chance(&program->random, probability);
-}
-
-static int below(struct program *program, int limit) {
-    return (int)base_random_below(&program->random, (uint64_t)limit);
-}
+// How a capture goes wrong.
+enum failure { NONE, UNJOINED, INVALIDATED, OUT_OF_MEMORY, FAILURE_COUNT };
 
 //--------------------------------------------------------------------------------------------------
-// Blocks.
+// Begin and end.
 
-static void behind(struct program *program, int stream, int other) {
-    if (stream == other)
-        return;
-    CHECK_CUDA(cudaEventRecord(program->event, program->streams[other]));
-    CHECK_CUDA(cudaStreamWaitEvent(program->streams[stream], program->event, 0));
-}
-
-static void write_block(struct program *program, struct block *block, int stream) {
-    workload_race_write(&block->bytes, (unsigned char)below(program, 256),
-                        program->streams[stream]);
-}
-
-// False: there is no memory.
-static bool take_sized(struct program *program, struct block *block, int owner, size_t size) {
-    void *pointer = NULL;
-    program->takes = program->is_capturing && owner < CAPTURE_STREAMS;
-    const enum base_status status =
-        allocator_malloc(program->allocator, 0, size, program->streams[owner], &pointer);
-    program->takes = false;
-    if (status == BASE_OUT_OF_MEMORY)
-        return false;
-    if (status != BASE_OK)
-        base_check_context("%s", base_status_message());
-    BASE_CHECK_EQ(status, BASE_OK);
-    *block = (struct block){.bytes = {pointer, size, 0}, .owner = owner, .last = owner};
-    write_block(program, block, owner);
-    return true;
-}
-
-static void take(struct program *program, struct block *block, int owner) {
-    (void)take_sized(program, block, owner,
-                     base_random_log_between(&program->random, 1, 24 * BASE_MIB));
-}
-
-static void give(struct program *program, struct block *block) {
-    if (program->is_capturing && block->is_shared && block->owner < CAPTURE_STREAMS)
-        program->deferred[block->owner]++;
-    BASE_CHECK_EQ(allocator_free(program->allocator, block->bytes.pointer), BASE_OK);
-    block->bytes.pointer = NULL;
-}
-
-static void record(struct program *program, struct block *block, int stream) {
-    const enum workload_race_plant plant = program->options->plant;
-    if (stream == block->owner)
-        return;
-    block->is_shared = true;
-    if (plant == WORKLOAD_RACE_FORGETS_USES ||
-        (plant == WORKLOAD_RACE_MISSES_STREAM && stream == MISSED_STREAM))
-        return;
-    BASE_CHECK_EQ(
-        allocator_record_stream(program->allocator, block->bytes.pointer, program->streams[stream]),
-        BASE_OK);
-}
-
-static void use(struct program *program, struct block *block, int stream) {
-    behind(program, stream, block->last);
-    block->last = stream;
-    if (chance(program, 0.5))
-        workload_race_read(&block->bytes, program->streams[stream]);
-    else
-        write_block(program, block, stream);
-    record(program, block, stream);
-}
-
-//--------------------------------------------------------------------------------------------------
-// Work that no graph captures.
-
-// A stream that is not of the capture.
-static int eager_stream(struct program *program) {
-    return program->is_capturing ? CAPTURE_STREAMS + below(program, STREAMS - CAPTURE_STREAMS)
-                                 : below(program, STREAMS);
-}
-
-// While streams capture, what they touched before can be freed and nothing else.
-static void eager_step(struct program *program) {
-    struct block *const block = &program->eager[below(program, BLOCKS)];
-    if (block->bytes.pointer == NULL)
-        take(program, block, eager_stream(program));
-    else if (chance(program, 0.4))
-        give(program, block);
-    else if (!program->is_capturing || block->last >= CAPTURE_STREAMS)
-        use(program, block, eager_stream(program));
-    if (!program->is_capturing && chance(program, 0.03))
-        BASE_CHECK_EQ(allocator_empty_cache(program->allocator), BASE_OK);
-}
-
-//--------------------------------------------------------------------------------------------------
-// Graphs that are done.
-
-static bool is_launchable(const struct program *program, const struct graph *graph) {
-    if (!graph->is_live)
-        return false;
-    // Blocks of a later capture may lie where this one had some that it freed.
+static struct workload__race_pool *pool_pick(struct workload__race_actor *actor) {
+    struct workload__race_program *const program = actor->program;
+    struct workload__race_pool *const shared = &program->pools[workload__race_below(actor, GRAPHS)];
+    if (shared->graph_count > 0 && workload__race_chance(actor, 0.5)) return shared;
     for (int index = 0; index < GRAPHS; index++) {
-        const struct graph *const other = &program->graphs[index];
-        if (!other->is_live || other->pool != graph->pool || other->order <= graph->order)
-            continue;
-        for (int block = 0; block < BLOCKS; block++)
-            if (other->blocks[block].bytes.pointer != NULL)
-                return false;
-    }
-    return true;
-}
-
-static void launch(struct program *program, struct graph *graph) {
-    const int stream = below(program, STREAMS);
-    if (!is_launchable(program, graph))
-        return;
-    for (int index = 0; index < BLOCKS; index++) {
-        struct block *const block = &graph->blocks[index];
-        if (block->bytes.pointer == NULL)
-            continue;
-        if (block->last >= 0)
-            behind(program, stream, block->last);
-        block->last = stream;
-        block->bytes.value = block->captured_value;
-        record(program, block, stream);
-    }
-    if (graph->pool->last >= 0)
-        behind(program, stream, graph->pool->last);
-    graph->pool->last = stream;
-    CHECK_CUDA(cudaGraphLaunch(graph->exec, program->streams[stream]));
-    program->found->launches++;
-}
-
-// What a launch left is used, and at last freed, like any other block.
-static void output_step(struct program *program, struct graph *graph) {
-    struct block *const block = &graph->blocks[below(program, BLOCKS)];
-    if (!graph->is_live || block->bytes.pointer == NULL || block->last < 0)
-        return;
-    if (chance(program, 0.2)) {
-        // The graph goes on writing there, and who has the memory next is a capture of its pool.
-        behind(program, graph->pool->last, block->last);
-        give(program, block);
-    } else {
-        use(program, block, eager_stream(program));
-    }
-}
-
-static void destroy(struct program *program, struct graph *graph) {
-    if (!graph->is_live)
-        return;
-    CHECK_CUDA(cudaDeviceSynchronize());
-    for (int index = 0; index < BLOCKS; index++)
-        if (graph->blocks[index].bytes.pointer != NULL)
-            give(program, &graph->blocks[index]);
-    CHECK_CUDA(cudaGraphExecDestroy(graph->exec));
-    CHECK_CUDA(cudaGraphDestroy(graph->graph));
-    BASE_CHECK_EQ(cca_pool_release(program->caching, 0, graph->pool->id), BASE_OK);
-    graph->pool->graph_count--;
-    graph->is_live = false;
-}
-
-//--------------------------------------------------------------------------------------------------
-// A capture.
-
-static struct cudaStreamCapture {
-    bool is_active;
-    cudaGraphNode_t nodes[64];
-    size_t count;
-} capture_of(cudaStream_t stream) {
-    struct cudaStreamCapture capture = {0};
-    enum cudaStreamCaptureStatus status;
-    const cudaGraphNode_t *nodes;
-    CHECK_CUDA(cudaStreamGetCaptureInfo(stream, &status, NULL, NULL, &nodes, NULL, &capture.count));
-    capture.is_active = status == cudaStreamCaptureStatusActive;
-    if (!capture.is_active)
-        return capture;
-    BASE_CHECK_LE(capture.count, sizeof capture.nodes / sizeof capture.nodes[0]);
-    if (capture.count > 0) memcpy(capture.nodes, nodes, capture.count * sizeof *nodes);
-    return capture;
-}
-
-static bool captures(const struct program *program, int stream) {
-    return capture_of(program->streams[stream]).is_active;
-}
-
-// A stream joins another one and takes that back: what it captures next does not come behind the
-// other's work. A block that the other one used must not come back to it.
-static void unjoin(struct program *program, struct graph *graph, int stream, int other) {
-    struct block *const block = &graph->blocks[below(program, BLOCKS)];
-    struct block *const kept = &graph->blocks[below(program, BLOCKS)];
-    if (stream == other || block == kept || block->bytes.pointer != NULL ||
-        kept->bytes.pointer != NULL || program->deferred[stream] > 0 || program->is_later[stream])
-        return;
-    const size_t size = 512 * (size_t)(1 + below(program, 4096));
-    if (!take_sized(program, block, stream, size))
-        return;
-    const struct cudaStreamCapture before = capture_of(program->streams[stream]);
-    use(program, block, other);
-    behind(program, stream, other);
-    // The allocator sees the join, and the work behind it stays away from all else until the end.
-    kept->is_kept = take_sized(program, kept, stream, 4096);
-    CHECK_CUDA(cudaEventRecord(program->later[stream], program->streams[stream]));
-    program->is_later[stream] = true;
-    cudaGraphNode_t nodes[64];
-    memcpy(nodes, before.nodes, sizeof nodes);
-    CHECK_CUDA(cudaStreamUpdateCaptureDependencies(program->streams[stream], nodes, NULL,
-                                                   before.count, cudaStreamSetCaptureDependencies));
-    give(program, block);
-    (void)take_sized(program, block, stream, size);
-}
-
-static void capture_step(struct program *program, struct graph *graph) {
-    struct block *const block = &graph->blocks[below(program, BLOCKS)];
-    const int stream = below(program, CAPTURE_STREAMS);
-    const int other = below(program, CAPTURE_STREAMS);
-    if (program->beside && chance(program, 0.15)) {
-        eager_step(program);
-    } else if (chance(program, 0.08)) {
-        if (captures(program, other))
-            behind(program, stream, other);
-    } else if (program->options->unjoins && chance(program, 0.2)) {
-        if (captures(program, stream) && captures(program, other))
-            unjoin(program, graph, stream, other);
-    } else if (block->is_kept) {
-        return;
-    } else if (block->bytes.pointer == NULL) {
-        if (captures(program, stream))
-            take(program, block, stream);
-    } else if (chance(program, 0.4)) {
-        give(program, block);
-    } else {
-        use(program, block, stream);
-    }
-}
-
-static void join_all(struct program *program) {
-    for (int stream = 0; stream < CAPTURE_STREAMS; stream++) {
-        if (stream > 0 && captures(program, stream))
-            behind(program, 0, stream);
-        if (program->is_later[stream])
-            CHECK_CUDA(cudaStreamWaitEvent(program->streams[0], program->later[stream], 0));
-        program->is_later[stream] = false;
-        program->deferred[stream] = 0;
-    }
-}
-
-static struct pool *pool_pick(struct program *program) {
-    struct pool *const shared = &program->pools[below(program, GRAPHS)];
-    if (shared->graph_count > 0 && chance(program, 0.5))
-        return shared;
-    for (int index = 0; index < GRAPHS; index++) {
-        struct pool *const pool = &program->pools[index];
-        if (pool->graph_count > 0)
-            continue;
-        *pool = (struct pool){.id = {.capture = ++program->pool_number}, .last = -1};
+        struct workload__race_pool *const pool = &program->pools[index];
+        if (pool->graph_count > 0) continue;
+        *pool = (struct workload__race_pool){.id = {.capture = ++program->capture_pool_number},
+                                             .last = -1};
         return pool;
     }
     return shared;
 }
 
-static void begin(struct program *program, struct graph *graph) {
+static void begin(struct workload__race_program *program, struct workload__race_graph *graph) {
     const struct cca_pool_filter filter = cca_capture_filter(&graph->captured);
     unsigned long long id;
     enum cudaStreamCaptureStatus status;
     graph->captured = 0;
     BASE_CHECK_EQ(cca_pool_begin(program->caching, 0, graph->pool->id, &filter), BASE_OK);
-    CHECK_CUDA(cudaStreamBeginCapture(program->streams[0], program->beside
-                                                               ? cudaStreamCaptureModeRelaxed
-                                                               : cudaStreamCaptureModeGlobal));
+    CHECK_CUDA(cudaStreamBeginCapture(program->streams[0], program->mode));
     CHECK_CUDA(cudaStreamGetCaptureInfo(program->streams[0], &status, &id, NULL, NULL, NULL, NULL));
     graph->captured = id;
     BASE_CHECK_EQ(cca_capture_begin(program->caching, 0,
@@ -351,68 +47,231 @@ static void begin(struct program *program, struct graph *graph) {
                   BASE_OK);
 }
 
-static void end(struct program *program, struct graph *graph) {
-    CHECK_CUDA(cudaStreamEndCapture(program->streams[0], &graph->graph));
+static void end(struct workload__race_program *program, struct workload__race_graph *graph,
+                cudaError_t expected) {
+    graph->graph = NULL;
+    graph->exec = NULL;
+    const cudaError_t error = cudaStreamEndCapture(program->streams[0], &graph->graph);
+    BASE_CHECK_EQ(error, expected);
+    (void)cudaGetLastError();
     BASE_CHECK_EQ(cca_capture_end(program->caching, 0, graph->captured), BASE_OK);
     BASE_CHECK_EQ(cca_pool_end(program->caching, 0, graph->pool->id), BASE_OK);
-    CHECK_CUDA(cudaGraphInstantiate(&graph->exec, graph->graph, 0));
+    if (error == cudaSuccess) CHECK_CUDA(cudaGraphInstantiate(&graph->exec, graph->graph, 0));
 }
 
-static void capture(struct program *program, struct graph *graph) {
-    destroy(program, graph);
-    memset(graph->blocks, 0, sizeof graph->blocks);
-    graph->pool = pool_pick(program);
-    graph->order = graph->pool->captures++;
-    graph->pool->graph_count++;
-    program->beside = !program->options->alone && chance(program, 0.5);
-    begin(program, graph);
-    program->is_capturing = true;
-    for (int step = 0; step < CAPTURE_STEPS; step++)
-        capture_step(program, graph);
-    join_all(program);
-    program->is_capturing = false;
-    end(program, graph);
-    graph->is_live = true;
-    program->found->captures++;
+//--------------------------------------------------------------------------------------------------
+// What goes wrong.
+
+// Returns a stream that has work and will not come back; 0 if there is no memory for it.
+static int leave(struct workload__race_actor *actor, struct workload__race_graph *graph) {
+    const int stream = 1 + workload__race_below(actor, CAPTURE_STREAMS - 1);
+    struct workload__race_block *block = graph->blocks;
+    while (block < graph->blocks + BLOCKS && block->bytes.pointer != NULL)
+        block++;
+    workload__race_behind(actor, stream, 0);
+    return block < graph->blocks + BLOCKS && workload__race_take_sized(actor, block, stream, 4096)
+               ? stream
+               : 0;
+}
+
+static void invalidate(struct workload__race_program *program) {
+    BASE_CHECK_EQ(cudaStreamSynchronize(program->streams[0]), cudaErrorStreamCaptureUnsupported);
+    (void)cudaGetLastError();
+    program->is_lost = true;
+}
+
+// The capture goes on, and nothing was given back for it.
+static void ask_too_much(struct workload__race_actor *actor) {
+    struct workload__race_program *const program = actor->program;
+    struct allocator_stats before, after;
+    struct workload__race_block block = {0};
+    BASE_CHECK_EQ(allocator_stats(program->caching, 0, &before), BASE_OK);
+    BASE_CHECK(!workload__race_take_sized(actor, &block, 0, CAPACITY + BASE_MIB));
+    BASE_CHECK_EQ(allocator_stats(program->caching, 0, &after), BASE_OK);
+    BASE_CHECK(workload__race_captures(program, 0));
+    if (program->shared) return; // others have their own reasons
+    BASE_CHECK_EQ(after.num_device_free, before.num_device_free);
+    BASE_CHECK_EQ(after.num_ooms, before.num_ooms + 1);
+}
+
+// Everything goes, and with it all memory.
+static void settle(struct workload__race_program *program) {
+    struct workload__race_actor *const actor = &program->actors[0];
+    struct allocator_stats stats;
+    for (int graph = 0; graph < GRAPHS; graph++)
+        workload__race_destroy(actor, &program->graphs[graph]);
+    for (int each = 0; each <= program->options->threads; each++) {
+        for (int index = 0; index < BLOCKS; index++)
+            if (program->actors[each].eager[index].bytes.pointer != NULL)
+                workload__race_give(actor, &program->actors[each].eager[index]);
+        workload__race_scope_end(program, &program->actors[each].user);
+    }
+    cca_check(program->caching);
+    CHECK_CUDA(cudaDeviceSynchronize());
+    BASE_CHECK_EQ(allocator_empty_cache(program->allocator), BASE_OK);
+    cca_check(program->caching);
+    BASE_CHECK_EQ(allocator_stats(program->caching, 0, &stats), BASE_OK);
+    BASE_CHECK_EQ(stats.active[ALLOCATOR_STAT_ALL].current, 0);
+    BASE_CHECK_EQ(stats.reserved_bytes[ALLOCATOR_STAT_ALL].current, 0);
+}
+
+//--------------------------------------------------------------------------------------------------
+// A capture.
+
+static void run_locked_step(struct workload__race_actor *actor) {
+    struct workload__race_program *const program = actor->program;
+    base_mutex_lock(&program->capture_lock);
+    workload__race_capture_step(actor, program->capturing);
+    base_mutex_unlock(&program->capture_lock);
+}
+
+static void run_thread(void *argument) {
+    struct workload__race_actor *const actor = argument;
+    const bool alone = actor->program->options->alone;
+    for (int step = 0; step < THREAD_STEPS; step++)
+        if (alone || workload__race_chance(actor, 0.3))
+            run_locked_step(actor);
+        else
+            workload__race_eager_step(actor);
+}
+
+// Who captures may also work beside it, where the mode lets it.
+static void run_steps(struct workload__race_actor *actor, int count) {
+    const struct workload__race_program *const program = actor->program;
+    for (int step = 0; step < count; step++)
+        if (program->beside && program->mode == cudaStreamCaptureModeRelaxed &&
+            workload__race_chance(actor, 0.15))
+            workload__race_eager_step(actor);
+        else
+            run_locked_step(actor);
+}
+
+static enum failure failure_pick(struct workload__race_actor *actor) {
+    return actor->program->options->fails && workload__race_chance(actor, 0.4)
+               ? (enum failure)(1 + workload__race_below(actor, FAILURE_COUNT - 1))
+               : NONE;
+}
+
+// Steps of all that take part, and what goes wrong among them.
+static void fill(struct workload__race_actor *actor, enum failure failure) {
+    struct workload__race_program *const program = actor->program;
+    const int threads = program->shared ? program->options->threads : 0;
+    for (int thread = 1; thread <= threads; thread++)
+        base_thread_start(&program->actors[thread].thread, run_thread, &program->actors[thread]);
+    run_steps(actor, CAPTURE_STEPS / 2);
+    base_mutex_lock(&program->capture_lock);
+    if (failure == INVALIDATED) invalidate(program);
+    if (failure == OUT_OF_MEMORY) ask_too_much(actor);
+    base_mutex_unlock(&program->capture_lock);
+    run_steps(actor, CAPTURE_STEPS / 2);
+    for (int thread = 1; thread <= threads; thread++)
+        base_thread_join(&program->actors[thread].thread);
+}
+
+static cudaError_t join(struct workload__race_actor *actor, struct workload__race_graph *graph,
+                        enum failure failure) {
+    if (failure == INVALIDATED) {
+        memset(actor->program->is_later, 0, sizeof actor->program->is_later);
+        return cudaErrorStreamCaptureInvalidated;
+    }
+    const int left = failure == UNJOINED ? leave(actor, graph) : 0;
+    workload__race_join_all(actor, left);
+    return left > 0 ? cudaErrorStreamCaptureUnjoined : cudaSuccess;
+}
+
+static void capture_blocks_end(struct workload__race_graph *graph) {
     for (int index = 0; index < BLOCKS; index++) {
-        struct block *const block = &graph->blocks[index];
+        struct workload__race_block *const block = &graph->blocks[index];
         block->last = -1; // nothing ran yet
         block->is_kept = false;
         block->captured_value = block->bytes.value;
     }
+}
+
+static void mode_pick(struct workload__race_actor *actor) {
+    struct workload__race_program *const program = actor->program;
+    program->beside = !program->options->alone && workload__race_chance(actor, 0.5);
+    program->shared = program->options->threads > 0;
+    program->mode = program->beside   ? cudaStreamCaptureModeRelaxed
+                    : program->shared ? cudaStreamCaptureModeThreadLocal
+                                      : cudaStreamCaptureModeGlobal;
+}
+
+static void capture(struct workload__race_actor *actor, struct workload__race_graph *graph) {
+    struct workload__race_program *const program = actor->program;
+    const enum failure failure = failure_pick(actor);
+    workload__race_destroy(actor, graph);
+    memset(graph->blocks, 0, sizeof graph->blocks);
+    graph->pool = pool_pick(actor);
+    graph->order = graph->pool->captures++;
+    graph->pool->graph_count++;
+    graph->part_count = 0;
+    graph->user = (struct workload__race_scope){.captured = &graph->captured};
+    mode_pick(actor);
+    memset(program->deferred, 0, sizeof program->deferred);
+    program->is_lost = false;
+    program->capturing = graph;
+    begin(program, graph);
+    program->is_capturing = true;
+    fill(actor, failure);
+    const bool closes_late = workload__race_chance(actor, 0.5);
+    if (!closes_late) workload__race_scope_close(program, &graph->user);
+    const cudaError_t expected = join(actor, graph, failure);
+    program->is_capturing = false;
+    end(program, graph, expected);
+    workload__race_scope_close(program, &graph->user);
+    graph->is_live = true;
+    program->found->captures++;
+    capture_blocks_end(graph);
     cca_check(program->caching);
+    program->found->unjoined += expected == cudaErrorStreamCaptureUnjoined;
+    program->found->invalidated += failure == INVALIDATED;
+    program->found->out_of_memory += failure == OUT_OF_MEMORY;
+    if (failure != NONE) settle(program);
 }
 
 //--------------------------------------------------------------------------------------------------
 // The whole.
 
-static void round_of(struct program *program) {
-    capture(program, &program->graphs[below(program, GRAPHS)]);
+static void round_of(struct workload__race_program *program) {
+    struct workload__race_actor *const actor = &program->actors[0];
+    capture(actor, &program->graphs[workload__race_below(actor, GRAPHS)]);
+    program->shared = false;
     for (int step = 0; step < EAGER_STEPS; step++) {
-        struct graph *const graph = &program->graphs[below(program, GRAPHS)];
-        if (chance(program, 0.2))
-            launch(program, graph);
-        else if (chance(program, 0.3))
-            output_step(program, graph);
+        struct workload__race_graph *const graph =
+            &program->graphs[workload__race_below(actor, GRAPHS)];
+        if (workload__race_chance(actor, 0.2))
+            workload__race_launch(actor, graph);
+        else if (workload__race_chance(actor, 0.3))
+            workload__race_output_step(actor, graph);
         else
-            eager_step(program);
+            workload__race_eager_step(actor);
     }
 }
 
+// Only requests of a capture count, which its lock keeps apart.
 static void observe(void *context, const struct allocator_event *event) {
-    struct program *const program = context;
-    program->found->proven += program->takes && event->action == ALLOCATOR_FREE_COMPLETED;
+    struct workload__race_program *const program = context;
+    if (workload__race_is_taking() && event->action == ALLOCATOR_FREE_COMPLETED)
+        program->found->proven++;
 }
 
-static void setup(struct program *program) {
+static void setup(struct workload__race_program *program) {
     const struct workload_race_capture *const options = program->options;
+    BASE_CHECK_LE(options->threads, WORKLOAD_RACE_THREADS_MAX);
     BASE_CHECK_EQ(sim_schedule(options->schedule), BASE_OK);
     BASE_CHECK_EQ(sim_configure(&(struct sim_options){.capacity_bytes = CAPACITY}), BASE_OK);
     BASE_CHECK_EQ(sim_race_start(&(struct sim_race_options){.quiet = true, .blocks_only = true}),
                   BASE_OK);
+    base_mutex_init(&program->capture_lock);
     for (int stream = 0; stream < STREAMS; stream++)
         CHECK_CUDA(cudaStreamCreateWithFlags(&program->streams[stream], cudaStreamNonBlocking));
-    CHECK_CUDA(cudaEventCreateWithFlags(&program->event, cudaEventDisableTiming));
+    for (int each = 0; each <= options->threads; each++) {
+        struct workload__race_actor *const actor = &program->actors[each];
+        actor->program = program;
+        actor->random = base_random_init(options->seed + ((uint64_t)each << 32), "race capture");
+        CHECK_CUDA(cudaEventCreateWithFlags(&actor->event, cudaEventDisableTiming));
+    }
     for (int stream = 0; stream < CAPTURE_STREAMS; stream++)
         CHECK_CUDA(cudaEventCreateWithFlags(&program->later[stream], cudaEventDisableTiming));
     BASE_CHECK_EQ(
@@ -422,41 +281,38 @@ static void setup(struct program *program) {
     BASE_CHECK_EQ(
         allocator_set_observer(program->allocator, &(struct allocator_observer){observe, program}),
         BASE_OK);
+    if (options->turns) sim_serialize(options->seed);
 }
 
-static void read_numbers(struct program *program) {
+static void read_numbers(struct workload__race_program *program) {
     struct allocator_stats stats;
     BASE_CHECK_EQ(allocator_stats(program->caching, 0, &stats), BASE_OK);
     program->found->reserved_peak = (uint64_t)stats.reserved_bytes[ALLOCATOR_STAT_ALL].peak;
     program->found->reserved_at_end = (uint64_t)stats.reserved_bytes[ALLOCATOR_STAT_ALL].current;
+    for (int each = 1; each < ACTORS_MAX; each++)
+        program->found->beside += program->actors[each].beside;
 }
 
 void workload_race_capture(const struct workload_race_capture *options,
                            struct workload_race_found *found) {
-    static struct program program;
+    static struct workload__race_program program;
     *found = (struct workload_race_found){0};
     memset(&program, 0, sizeof program);
     program.options = options;
     program.found = found;
-    program.random = base_random_init(options->seed, "race capture");
-    base_check_context("\"%s\", %s, seed %llu", options->config, options->schedule,
-                       (unsigned long long)options->seed);
+    base_check_context("\"%s\", %s, seed %llu, %d threads", options->config, options->schedule,
+                       (unsigned long long)options->seed, options->threads);
     setup(&program);
     (void)workload_race_wrong_bytes();
     for (int round = 0; round < ROUNDS; round++)
         round_of(&program);
-    for (int graph = 0; graph < GRAPHS; graph++)
-        destroy(&program, &program.graphs[graph]);
-    for (int index = 0; index < BLOCKS; index++)
-        if (program.eager[index].bytes.pointer != NULL)
-            give(&program, &program.eager[index]);
-    CHECK_CUDA(cudaDeviceSynchronize());
+    settle(&program);
     sim_race_stop();
-    BASE_CHECK_EQ(allocator_empty_cache(program.allocator), BASE_OK);
-    cca_check(program.caching);
     read_numbers(&program);
+    if (options->turns) sim_serialize_end();
     allocator_destroy(program.allocator);
     allocator_destroy(program.caching);
+    base_mutex_deinit(&program.capture_lock);
     found->races = sim_race_count(SIM_RACE_RULE_COUNT);
     found->wrong_bytes = workload_race_wrong_bytes();
 }
