@@ -30,7 +30,7 @@ enum base_status tensor_empty(const struct tensor_place *place, enum tensor_type
                               struct tensor *result) {
     struct tensor_geometry geometry;
     enum base_status status = geometry_checked(sizes, rank, type, &geometry);
-    if (status == BASE_OK)
+    if (status == BASE_OK && format != TENSOR_CONTIGUOUS)
         status = tensor_geometry_set_format(&geometry, format);
     if (status == BASE_OK)
         status = tensor__impl_alloc(place, type, &geometry, &result->impl);

@@ -36,61 +36,82 @@ enum base_status tensor__impl_check_writable(const struct tensor_impl *impl) {
 //------------------------------------------------------------------------------------------------
 // Life
 
-// Without a counter.
-static inline enum base_status impl_make(struct tensor_storage *storage, enum tensor_type type,
-                                         const struct tensor_geometry *geometry,
-                                         struct tensor_impl **result) {
+struct tensor_impl *tensor__impl_new(void) {
     struct tensor_impl *impl = malloc(sizeof *impl);
     if (impl == NULL)
-        return base_status_set(BASE_HOST_MEMORY, "no host memory for a tensor");
+        base_status_set(BASE_HOST_MEMORY, "no host memory for a tensor");
+    return impl;
+}
+
+// All but the geometry; without a counter. Takes over a handle on STORAGE.
+static inline void impl_init(struct tensor_impl *impl, struct tensor_storage *storage,
+                             enum tensor_type type) {
     impl->count = tensor_count_one();
     impl->storage = storage;
-    tensor_count_up(&storage->count);
     impl->version = NULL;
     impl->autograd = NULL;
     impl->type = type;
+}
+
+// Takes over a handle on STORAGE, if it succeeds.
+static inline enum base_status impl_make(struct tensor_storage *storage, enum tensor_type type,
+                                         const struct tensor_geometry *geometry,
+                                         struct tensor_impl **result) {
+    struct tensor_impl *impl = tensor__impl_new();
+    if (impl == NULL)
+        return BASE_HOST_MEMORY;
+    impl_init(impl, storage, type);
     tensor__impl_set_geometry(impl, geometry);
     *result = impl;
     return BASE_OK;
+}
+
+static void version_share(struct tensor_impl *impl, const struct tensor_impl *source) {
+    impl->version = source->version;
+    if (source->version != NULL)
+        tensor_count_up_weak(&version_owner(source->version)->count);
+}
+
+static void version_begin(struct tensor_impl *impl) {
+    impl->own_version.value = 0;
+    impl->version = &impl->own_version;
 }
 
 enum base_status tensor__impl_create(struct tensor_storage *storage, enum tensor_type type,
                                      const struct tensor_geometry *geometry, bool has_version,
                                      struct tensor_impl **result) {
     const enum base_status status = impl_make(storage, type, geometry, result);
-    if (status == BASE_OK && has_version) {
-        (*result)->own_version.value = 0;
-        (*result)->version = &(*result)->own_version;
-    }
-    return status;
+    if (status != BASE_OK)
+        return status;
+    tensor__storage_retain(storage);
+    if (has_version)
+        version_begin(*result);
+    return BASE_OK;
 }
 
 enum base_status tensor__impl_alias(struct tensor_impl *source, enum tensor_type type,
                                     const struct tensor_geometry *geometry,
                                     struct tensor_impl **result) {
     const enum base_status status = impl_make(source->storage, type, geometry, result);
-    if (status == BASE_OK && source->version != NULL) {
-        (*result)->version = source->version;
-        tensor_count_up_weak(&version_owner(source->version)->count);
-    }
-    return status;
-}
-
-enum base_status tensor__impl_view(struct tensor_impl *source,
-                                   const struct tensor_geometry *geometry, bool multiple,
-                                   struct tensor_impl **result) {
-    if (source->version == NULL) // views of inference tensors name no base
-        return tensor__impl_alias(source, source->type, geometry, result);
-    const enum base_status status = impl_make(source->storage, source->type, geometry, result);
     if (status != BASE_OK)
         return status;
-    struct tensor_impl *view = *result;
+    tensor__storage_retain(source->storage);
+    version_share(*result, source);
+    return BASE_OK;
+}
+
+void tensor__impl_become_view(struct tensor_impl *view, struct tensor_impl *source, bool multiple) {
+    impl_init(view, tensor__storage_retain(source->storage), source->type);
+    view->flags = tensor_geometry_flags(&view->geometry);
+    if (source->version == NULL)
+        return; // views of inference tensors name no base
     const struct tensor_autograd *from = source->autograd;
     const bool is_chained = from != NULL && from->base != NULL;
-    enum tensor_creation creation =
-        tensor_grad_mode() ? multiple ? TENSOR_CREATION_MULTI_OUTPUT_NODE : TENSOR_CREATION_DEFAULT
-        : tensor_inference_mode() ? TENSOR_CREATION_INFERENCE_MODE
-                                  : TENSOR_CREATION_NO_GRAD_MODE;
+    enum tensor_creation creation = tensor_grad_mode()        ? TENSOR_CREATION_DEFAULT
+                                    : tensor_inference_mode() ? TENSOR_CREATION_INFERENCE_MODE
+                                                              : TENSOR_CREATION_NO_GRAD_MODE;
+    if (multiple && creation == TENSOR_CREATION_DEFAULT)
+        creation = TENSOR_CREATION_MULTI_OUTPUT_NODE;
     // What stands in the way of a view stands in the way of views of it: the graver of the two.
     if (is_chained && from->creation > creation)
         creation = from->creation;
@@ -99,7 +120,6 @@ enum base_status tensor__impl_view(struct tensor_impl *source,
     view->autograd->base = tensor__impl_retain(is_chained ? from->base : source);
     view->autograd->creation = creation;
     view->autograd->node_version = tensor__version_get(view->version);
-    return BASE_OK;
 }
 
 enum base_status tensor__impl_alloc(const struct tensor_place *place, enum tensor_type type,
@@ -116,8 +136,11 @@ enum base_status tensor__impl_alloc(const struct tensor_place *place, enum tenso
     enum base_status status = tensor__storage_create(place, (size_t)bytes, &storage);
     if (status != BASE_OK)
         return status;
-    status = tensor__impl_create(storage, type, geometry, !tensor_inference_mode(), impl);
-    tensor__storage_drop(storage);
+    status = impl_make(storage, type, geometry, impl);
+    if (status != BASE_OK)
+        tensor__storage_drop(storage);
+    else if (!tensor_inference_mode())
+        version_begin(*impl);
     return status;
 }
 

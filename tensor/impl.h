@@ -56,6 +56,10 @@ static inline uint32_t tensor__version_get(const struct tensor_version *version)
     return __atomic_load_n(&version->value, __ATOMIC_RELAXED);
 }
 
+// Memory for an impl whose geometry is worked out in place: copies of numbers that have just been
+// written are slow. It becomes a view (autograd.h), or is given back to free. NULL with a sentence
+// set.
+struct tensor_impl *tensor__impl_new(void);
 // An impl with one strong handle and a counter of its own at 0, or without one: an inference
 // tensor. Counts STORAGE.
 enum base_status tensor__impl_create(struct tensor_storage *storage, enum tensor_type type,

@@ -4,6 +4,7 @@
 #include "tensor/autograd.h"
 #include "tensor/error.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum base_status tensor__check_rank(int rank) {
@@ -22,26 +23,40 @@ enum base_status tensor__view_geometry(const struct tensor_impl *self,
     return tensor_view_check_bounds(geometry, tensor__item_size(self), self->storage->bytes);
 }
 
+enum base_status tensor__view_make(struct tensor_impl *source, const struct tensor_view_call *call,
+                                   bool multiple, struct tensor_impl **result) {
+    struct tensor_impl *view = tensor__impl_new();
+    if (view == NULL)
+        return BASE_HOST_MEMORY;
+    const enum base_status status = tensor__view_geometry(source, call, &view->geometry);
+    if (status != BASE_OK) {
+        free(view);
+        return status;
+    }
+    tensor__impl_become_view(view, source, multiple);
+    *result = view;
+    return BASE_OK;
+}
+
 enum base_status tensor__view(struct tensor self, const struct tensor_view_call *call,
                               const struct tape_formula *formula, struct tensor *result) {
-    struct tensor_geometry geometry;
     struct tape_node *node;
     struct tensor_impl *view;
-    enum base_status status = tensor__view_geometry(self.impl, call, &geometry);
-    if (status == BASE_OK)
-        status = tape_begin(formula, &self, 1, 1, tape_view_payload_size(1), &node);
+    enum base_status status = tensor__view_make(self.impl, call, false, &view);
     if (status != BASE_OK)
         return status;
-    status = tensor__impl_view(self.impl, &geometry, false, &view);
-    if (status == BASE_OK)
-        result->impl = view;
-    if (status == BASE_OK && node != NULL) {
+    status = tape_begin(formula, &self, 1, 1, tape_view_payload_size(1), &node);
+    if (status != BASE_OK) {
+        tensor__impl_drop(view);
+        return status;
+    }
+    if (node != NULL) {
         tape__view_payload_set(node, self.impl, call, 1);
         tape_finish(view, node, 0);
-    }
-    if (node != NULL)
         tape_node_drop(node);
-    return status;
+    }
+    result->impl = view;
+    return BASE_OK;
 }
 
 struct tensor_view_call tensor__call_view(const int64_t *sizes, int rank) {

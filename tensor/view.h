@@ -9,6 +9,9 @@
 enum base_status tensor__view(struct tensor self, const struct tensor_view_call *call,
                               const struct tape_formula *formula,
                               struct tensor *result) BASE_MUST_USE;
+// The same off the graph. MULTIPLE: one output of many.
+enum base_status tensor__view_make(struct tensor_impl *source, const struct tensor_view_call *call,
+                                   bool multiple, struct tensor_impl **result) BASE_MUST_USE;
 // Geometry of the view, with the bounds that its kind has.
 enum base_status tensor__view_geometry(const struct tensor_impl *self,
                                        const struct tensor_view_call *call,

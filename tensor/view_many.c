@@ -21,6 +21,14 @@ static enum base_status alias_own(const struct tensor_impl *self,
     return tensor__impl_create(self->storage, self->type, geometry, self->version != NULL, alias);
 }
 
+static enum base_status piece_make(const struct tensor_impl *self,
+                                   const struct tensor_view_call *call,
+                                   struct tensor_impl **piece) {
+    struct tensor_geometry geometry;
+    const enum base_status status = tensor__view_geometry(self, call, &geometry);
+    return status != BASE_OK ? status : alias_own(self, &geometry, piece);
+}
+
 // All of CALLS with one node. UNSAFE: counters of their own and no base.
 static enum base_status views_make(struct tensor self, const struct tensor_view_call *calls,
                                    int count, const struct tape_formula *formula, bool unsafe,
@@ -33,12 +41,8 @@ static enum base_status views_make(struct tensor self, const struct tensor_view_
         tape_begin(formula, &self, 1, count, tape_view_payload_size(count), &node);
     for (int index = 0; index < count && status == BASE_OK; index++) {
         struct tensor *view = &list.tensors[index];
-        struct tensor_geometry geometry;
-        status = tensor__view_geometry(self.impl, &calls[index], &geometry);
-        if (status == BASE_OK && unsafe)
-            status = alias_own(self.impl, &geometry, &view->impl);
-        else if (status == BASE_OK)
-            status = tensor__impl_view(self.impl, &geometry, true, &view->impl);
+        status = unsafe ? piece_make(self.impl, &calls[index], &view->impl)
+                        : tensor__view_make(self.impl, &calls[index], true, &view->impl);
         if (status != BASE_OK)
             break;
         list.count++;
