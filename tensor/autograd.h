@@ -27,8 +27,8 @@ enum base_status tensor__gradient_node(struct tensor_impl *impl,
 enum base_status tensor__gradient_edge(struct tensor_impl *impl,
                                        struct tape_edge *edge) BASE_MUST_USE;
 
-// Makes memory whose geometry is worked out (tensor__impl_new) a view of SOURCE, or of what SOURCE is
-// a view of. MULTIPLE: one output of many.
+// Makes memory whose geometry is worked out (tensor__impl_new) a view of SOURCE, or of what SOURCE
+// is a view of. MULTIPLE: one output of many.
 void tensor__impl_become_view(struct tensor_impl *view, struct tensor_impl *source, bool multiple);
 
 // Before a write in place: refused for leaves that require grad and views that cannot be followed,

@@ -8,21 +8,25 @@
 #include <math.h>
 #include <string.h>
 
+static TENSOR_RARE enum base_status refuse_sizes(const int64_t *sizes, int rank) {
+    char text[TENSOR_SIZES_TEXT_SIZE];
+    tensor_sizes_text(sizes, rank, text);
+    for (int dim = 0; dim < rank; dim++)
+        if (sizes[dim] < 0)
+            return tensor__error("Trying to create tensor with negative dimension %lld: %s",
+                                 (long long)sizes[dim], text);
+    return tensor__error("Storage size calculation overflowed with sizes=%s", text);
+}
+
 static enum base_status geometry_checked(const int64_t *sizes, int rank, enum tensor_type type,
                                          struct tensor_geometry *geometry) {
     const enum base_status status = tensor_geometry_init(geometry, sizes, rank);
     if (status != BASE_OK)
         return status;
-    char text[TENSOR_SIZES_TEXT_SIZE];
-    for (int dim = 0; dim < rank; dim++)
-        if (sizes[dim] < 0)
-            return tensor__error("Trying to create tensor with negative dimension %lld: %s",
-                                 (long long)sizes[dim], tensor_sizes_text(sizes, rank, text));
     int64_t bytes;
-    if (!tensor_geometry_contiguous_bytes(geometry, tensor_type_size(type), &bytes))
-        return tensor__error("Storage size calculation overflowed with sizes=%s",
-                             tensor_sizes_text(sizes, rank, text));
-    return BASE_OK;
+    if (tensor_geometry_contiguous_bytes(geometry, tensor_type_size(type), &bytes))
+        return BASE_OK;
+    return refuse_sizes(sizes, rank);
 }
 
 enum base_status tensor_empty(const struct tensor_place *place, enum tensor_type type,

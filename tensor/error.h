@@ -12,4 +12,8 @@ enum base_status tensor__error_not_implemented(const char *format, ...) BASE_PRI
 // To whom this thread's warnings go; see tensor_on_warning in tensor.h.
 void tensor__warn(const char *format, ...) BASE_PRINTF(1, 2);
 
+// A function that makes a sentence, with its buffers, stays apart from the one that is called all
+// the time.
+#define TENSOR_RARE __attribute__((noinline, cold))
+
 #endif

@@ -122,16 +122,19 @@ void tensor__impl_become_view(struct tensor_impl *view, struct tensor_impl *sour
     view->autograd->node_version = tensor__version_get(view->version);
 }
 
+static TENSOR_RARE enum base_status refuse_geometry(const struct tensor_geometry *geometry) {
+    char sizes[TENSOR_SIZES_TEXT_SIZE], strides[TENSOR_SIZES_TEXT_SIZE];
+    return tensor__error("Storage size calculation overflowed with sizes=%s and strides=%s",
+                         tensor_sizes_text(geometry->sizes, geometry->rank, sizes),
+                         tensor_sizes_text(geometry->strides, geometry->rank, strides));
+}
+
 enum base_status tensor__impl_alloc(const struct tensor_place *place, enum tensor_type type,
                                     const struct tensor_geometry *geometry,
                                     struct tensor_impl **impl) {
     int64_t bytes;
-    if (!tensor_geometry_bytes(geometry, tensor_type_size(type), &bytes)) {
-        char sizes[TENSOR_SIZES_TEXT_SIZE], strides[TENSOR_SIZES_TEXT_SIZE];
-        return tensor__error("Storage size calculation overflowed with sizes=%s and strides=%s",
-                             tensor_sizes_text(geometry->sizes, geometry->rank, sizes),
-                             tensor_sizes_text(geometry->strides, geometry->rank, strides));
-    }
+    if (!tensor_geometry_bytes(geometry, tensor_type_size(type), &bytes))
+        return refuse_geometry(geometry);
     struct tensor_storage *storage;
     enum base_status status = tensor__storage_create(place, (size_t)bytes, &storage);
     if (status != BASE_OK)

@@ -36,17 +36,21 @@ static void strides_broadcast(const struct tensor_geometry *geometry, int rank,
     }
 }
 
+static TENSOR_RARE enum base_status refuse_reach(const struct tensor_impl *impl) {
+    const struct tensor_geometry *geometry = &impl->geometry;
+    char text[TENSOR_SIZES_TEXT_SIZE];
+    return tensor__error("a tensor of size %s at offset %lld reaches past its storage of %zu bytes",
+                         tensor_sizes_text(geometry->sizes, geometry->rank, text),
+                         (long long)geometry->offset, impl->storage->bytes);
+}
+
 enum base_status tensor__operand(const struct tensor_impl *impl, int rank, const int64_t *sizes,
                                  struct tensor_operand *operand) {
     const struct tensor_geometry *geometry = &impl->geometry;
     int64_t bytes;
-    char text[TENSOR_SIZES_TEXT_SIZE];
     if (!tensor_geometry_bytes(geometry, tensor__item_size(impl), &bytes) || geometry->offset < 0 ||
         (uint64_t)bytes > impl->storage->bytes)
-        return tensor__error(
-            "a tensor of size %s at offset %lld reaches past its storage of %zu bytes",
-            tensor_sizes_text(geometry->sizes, geometry->rank, text), (long long)geometry->offset,
-            impl->storage->bytes);
+        return refuse_reach(impl);
     operand->type = impl->type;
     operand->data = geometry->numel == 0 ? NULL : tensor__element(impl, geometry->offset);
     strides_broadcast(geometry, rank, sizes, operand->strides);
@@ -121,6 +125,14 @@ static enum base_status overlaps_check(const struct tensor_iteration *iteration)
     return status;
 }
 
+static TENSOR_RARE enum base_status refuse_output(const struct tensor_geometry *out,
+                                                  const struct tensor_geometry *shape) {
+    char have[TENSOR_SIZES_TEXT_SIZE], want[TENSOR_SIZES_TEXT_SIZE];
+    return tensor__error("output with shape %s doesn't match the broadcast shape %s",
+                         tensor_sizes_text(out->sizes, out->rank, have),
+                         tensor_sizes_text(shape->sizes, shape->rank, want));
+}
+
 static enum base_status shape_find(const struct tensor_iteration *iteration, struct plan *plan) {
     int64_t sizes[TENSOR_RANK_MAX];
     int rank = iteration->a->geometry.rank;
@@ -136,12 +148,9 @@ static enum base_status shape_find(const struct tensor_iteration *iteration, str
     int64_t numel;
     if (!tensor_geometry_count(&plan->shape, &numel))
         return tensor__error("numel: integer multiplication overflow");
-    char have[TENSOR_SIZES_TEXT_SIZE], want[TENSOR_SIZES_TEXT_SIZE];
-    const struct tensor_impl *out = iteration->out;
-    if (iteration->is_in_place && !tensor_geometry_same_shape(&out->geometry, &plan->shape))
-        return tensor__error("output with shape %s doesn't match the broadcast shape %s",
-                             tensor_sizes_text(out->geometry.sizes, out->geometry.rank, have),
-                             tensor_sizes_text(sizes, rank, want));
+    const struct tensor_geometry *out = iteration->out != NULL ? &iteration->out->geometry : NULL;
+    if (iteration->is_in_place && !tensor_geometry_same_shape(out, &plan->shape))
+        return refuse_output(out, &plan->shape);
     return BASE_OK;
 }
 

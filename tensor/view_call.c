@@ -85,9 +85,16 @@ static void remove_dim(struct tensor_geometry *geometry, int dim) {
     }
 }
 
+static TENSOR_RARE enum base_status refuse_index(int64_t index, const struct tensor_geometry *in,
+                                                 int dim) {
+    char text[TENSOR_SIZES_TEXT_SIZE];
+    return tensor__error_index(
+        "select(): index %lld out of range for tensor of size %s at dimension %d", (long long)index,
+        tensor_sizes_text(in->sizes, in->rank, text), dim);
+}
+
 static enum base_status view_select(const struct tensor_view_call *call,
                                     const struct tensor_geometry *in, struct tensor_geometry *out) {
-    char text[TENSOR_SIZES_TEXT_SIZE];
     if (in->rank == 0)
         return tensor__error_index("select() cannot be applied to a 0-dim tensor.");
     int dim;
@@ -96,9 +103,7 @@ static enum base_status view_select(const struct tensor_view_call *call,
         return status;
     const int64_t size = in->sizes[dim];
     if (call->start < -size || call->start >= size)
-        return tensor__error_index(
-            "select(): index %lld out of range for tensor of size %s at dimension %d",
-            (long long)call->start, tensor_sizes_text(in->sizes, in->rank, text), dim);
+        return refuse_index(call->start, in, dim);
     out->offset += (call->start < 0 ? call->start + size : call->start) * in->strides[dim];
     remove_dim(out, dim);
     return BASE_OK;
@@ -177,9 +182,19 @@ static enum base_status view_squeeze(const struct tensor_view_call *call,
     return BASE_OK;
 }
 
+static TENSOR_RARE enum base_status refuse_expansion(const struct tensor_view_call *call,
+                                                     const struct tensor_geometry *in, int dim) {
+    char target[TENSOR_SIZES_TEXT_SIZE], have[TENSOR_SIZES_TEXT_SIZE];
+    return tensor__error(
+        "The expanded size of the tensor (%lld) must match the existing size (%lld) at "
+        "non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s",
+        (long long)call->list[dim], (long long)in->sizes[dim - (call->count - in->rank)], dim,
+        tensor_sizes_text(call->list, call->count, target),
+        tensor_sizes_text(in->sizes, in->rank, have));
+}
+
 static enum base_status view_expand(const struct tensor_view_call *call,
                                     const struct tensor_geometry *in, struct tensor_geometry *out) {
-    char target[TENSOR_SIZES_TEXT_SIZE], have[TENSOR_SIZES_TEXT_SIZE];
     out->rank = call->count;
     const int added = call->count - in->rank; // the caller has seen that it is not negative
     for (int dim = call->count - 1; dim >= 0; dim--) {
@@ -202,12 +217,7 @@ static enum base_status view_expand(const struct tensor_view_call *call,
         }
         if (size != wanted) {
             if (size != 1)
-                return tensor__error(
-                    "The expanded size of the tensor (%lld) must match the existing size (%lld) at "
-                    "non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s",
-                    (long long)wanted, (long long)size, dim,
-                    tensor_sizes_text(call->list, call->count, target),
-                    tensor_sizes_text(in->sizes, in->rank, have));
+                return refuse_expansion(call, in, dim);
             stride = 0;
         }
         out->sizes[dim] = wanted;
@@ -219,18 +229,22 @@ static enum base_status view_expand(const struct tensor_view_call *call,
     return BASE_OK;
 }
 
+static TENSOR_RARE enum base_status refuse_strides(const struct tensor_view_call *call) {
+    char text[TENSOR_SIZES_TEXT_SIZE];
+    return tensor__error(
+        "as_strided: Negative strides are not supported at the moment, got strides: %s",
+        tensor_sizes_text(call->strides, call->count, text));
+}
+
 static enum base_status view_as_strided(const struct tensor_view_call *call,
                                         struct tensor_geometry *out) {
-    char text[TENSOR_SIZES_TEXT_SIZE];
     out->rank = call->count;
     out->offset = call->start;
     for (int dim = 0; dim < call->count; dim++) {
         out->sizes[dim] = call->list[dim];
         out->strides[dim] = call->strides[dim];
         if (call->strides[dim] < 0)
-            return tensor__error(
-                "as_strided: Negative strides are not supported at the moment, got strides: %s",
-                tensor_sizes_text(call->strides, call->count, text));
+            return refuse_strides(call);
     }
     return BASE_OK;
 }
@@ -298,12 +312,9 @@ bool tensor_view_is_bounded(const struct tensor_view_call *call, int rank) {
     return dim != dim1;
 }
 
-enum base_status tensor_view_check_bounds(const struct tensor_geometry *geometry, size_t item_size,
-                                          size_t storage_bytes) {
-    int64_t bytes;
-    const bool is_good = tensor_geometry_bytes(geometry, item_size, &bytes);
-    if (is_good && geometry->offset >= 0 && (uint64_t)bytes <= storage_bytes)
-        return BASE_OK;
+static TENSOR_RARE enum base_status refuse_bounds(const struct tensor_geometry *geometry,
+                                                  size_t item_size, size_t storage_bytes,
+                                                  bool is_good, int64_t bytes) {
     char sizes[TENSOR_SIZES_TEXT_SIZE], strides[TENSOR_SIZES_TEXT_SIZE];
     tensor_sizes_text(geometry->sizes, geometry->rank, sizes);
     tensor_sizes_text(geometry->strides, geometry->rank, strides);
@@ -318,6 +329,15 @@ enum base_status tensor_view_check_bounds(const struct tensor_geometry *geometry
             sizes, strides, (long long)geometry->offset, item_size, (long long)bytes,
             storage_bytes);
     return tensor__error("Tensor: invalid storage offset %lld", (long long)geometry->offset);
+}
+
+enum base_status tensor_view_check_bounds(const struct tensor_geometry *geometry, size_t item_size,
+                                          size_t storage_bytes) {
+    int64_t bytes;
+    const bool is_good = tensor_geometry_bytes(geometry, item_size, &bytes);
+    if (is_good && geometry->offset >= 0 && (uint64_t)bytes <= storage_bytes)
+        return BASE_OK;
+    return refuse_bounds(geometry, item_size, storage_bytes, is_good, bytes);
 }
 
 static enum base_status view_dispatch(const struct tensor_view_call *call,

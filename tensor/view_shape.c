@@ -4,9 +4,25 @@
 
 #include <string.h>
 
+static TENSOR_RARE enum base_status refuse_size(const int64_t *sizes, int rank, int dim) {
+    char text[TENSOR_SIZES_TEXT_SIZE];
+    return tensor__error("invalid shape dimension %lld at index %d of shape %s",
+                         (long long)sizes[dim], dim, tensor_sizes_text(sizes, rank, text));
+}
+
+static TENSOR_RARE enum base_status refuse_shape(const int64_t *sizes, int rank, int64_t numel,
+                                                 bool is_ambiguous) {
+    char text[TENSOR_SIZES_TEXT_SIZE];
+    tensor_sizes_text(sizes, rank, text);
+    if (is_ambiguous)
+        return tensor__error("cannot reshape tensor of 0 elements into shape %s because the "
+                             "unspecified dimension size -1 can be any value and is ambiguous",
+                             text);
+    return tensor__error("shape '%s' is invalid for input of size %lld", text, (long long)numel);
+}
+
 enum base_status tensor_infer_sizes(const int64_t *sizes, int rank, int64_t numel,
                                     int64_t *inferred) {
-    char text[TENSOR_SIZES_TEXT_SIZE];
     int open = -1;
     int64_t product = 1;
     for (int dim = 0; dim < rank; dim++) {
@@ -15,8 +31,7 @@ enum base_status tensor_infer_sizes(const int64_t *sizes, int rank, int64_t nume
                 return tensor__error("only one dimension can be inferred");
             open = dim;
         } else if (sizes[dim] < 0) {
-            return tensor__error("invalid shape dimension %lld at index %d of shape %s",
-                                 (long long)sizes[dim], dim, tensor_sizes_text(sizes, rank, text));
+            return refuse_size(sizes, rank, dim);
         } else if (__builtin_mul_overflow(product, sizes[dim], &product)) {
             product = -1; // cannot match; a later 0 makes it 0 again
         }
@@ -25,14 +40,11 @@ enum base_status tensor_infer_sizes(const int64_t *sizes, int rank, int64_t nume
     const int64_t rest = open >= 0 && product > 0 ? numel / product : 0; // what is left for -1
     const bool is_match = product == numel || (open >= 0 && product > 0 && rest * product == numel);
     if (!is_match)
-        return tensor__error("shape '%s' is invalid for input of size %lld",
-                             tensor_sizes_text(sizes, rank, text), (long long)numel);
+        return refuse_shape(sizes, rank, numel, false);
     if (open < 0)
         return BASE_OK;
     if (product == 0)
-        return tensor__error("cannot reshape tensor of 0 elements into shape %s because the "
-                             "unspecified dimension size -1 can be any value and is ambiguous",
-                             tensor_sizes_text(sizes, rank, text));
+        return refuse_shape(sizes, rank, numel, true);
     inferred[open] = rest;
     return BASE_OK;
 }
