@@ -104,6 +104,18 @@ static void run_out_of_memory(struct failure_walk *walk) {
     failure_give(walk, 2);
 }
 
+// What is cached is kept, and the device not asked, while requests beyond it are rejected.
+static void be_rejected(struct failure_walk *walk) {
+    failure_take(walk, 0, 40 * mib, 0);
+    failure_take(walk, 1, 1000, 1);
+    failure_give(walk, 0);
+    failure_take(walk, 2, 50 * mib, 0);
+    failure_take(walk, 3, 50 * mib, 1);
+    failure_take(walk, 4, 10 * mib, 0);
+    failure_set_config(walk, "throw_on_cudamalloc_oom:False");
+    failure_take(walk, 5, 50 * mib, 1);
+}
+
 static void release_oversize_blocks(struct failure_walk *walk) {
     for (int slot = 0; slot < 3; ++slot)
         failure_take(walk, slot, (size_t)(20 + 2 * slot) * mib, 0);
@@ -466,6 +478,9 @@ const struct failure_scenario failure_scenarios[] = {
     {"full-limited", "", run_out_of_memory, 128, 0.5, 1, false},
     {"full-enough", "x_wait:enough,x_retry_search:True", run_out_of_memory, 64, 0, 1, false},
     {"full-reclaim", "x_reclaim_idle:True", run_out_of_memory, 64, 0, 1, false},
+    {"rejected", "throw_on_cudamalloc_oom:True", be_rejected, 64, 0, 1, false},
+    {"rejected-expandable", "throw_on_cudamalloc_oom:True,expandable_segments:True", be_rejected,
+     128, 0, 1, false},
     {"oversize", "max_split_size_mb:20", release_oversize_blocks, 64, 0, 1, false},
     {"garbage", "garbage_collection_threshold:0.5", collect_garbage, 128, 0.5, 1, false},
     {"expand", "expandable_segments:True", expand, 1024, 0, 1, false},

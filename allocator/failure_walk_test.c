@@ -101,7 +101,8 @@ void failure_is_told(const struct failure_walk *walk, enum base_status status) {
     else if (status == BASE_HOST_MEMORY)
         BASE_CHECK(walk->call == TESTING_HOST_MEMORY);
     else if (status == BASE_OUT_OF_MEMORY)
-        BASE_CHECK(testing_message_has("CUDA out of memory. Tried to allocate"));
+        BASE_CHECK(testing_message_has("CUDA out of memory. Tried to allocate") ||
+                   testing_message_has("CUDA out of memory. Allocation was preemptively rejected"));
     else
         BASE_CHECK(status == BASE_CUDA);
     step_context("");
