@@ -134,6 +134,9 @@ static void grow(struct scene *scene) {
 static void cache_more(struct scene *scene) {
     testing_free(scene->allocator, testing_malloc(scene->allocator, 70 * mib, scene->streams[0]));
 }
+static void leave_an_idle_segment(struct scene *scene) {
+    testing_free(scene->allocator, testing_malloc(scene->allocator, 70 * mib, scene->streams[2]));
+}
 static void empty(struct scene *scene) {
     BASE_CHECK_EQ(allocator_empty_cache(scene->allocator), BASE_OK);
 }
@@ -169,6 +172,8 @@ static void each_call_leaves_hits_alone(bool is_pending) {
     check_call("", TESTING_cudaEventQuery, is_pending, free_used_before, poll);
     check_call("", TESTING_cudaEventSynchronize, is_pending, free_used_before, empty);
     check_call("x_poll:own", TESTING_cudaEventQuery, is_pending, free_used_before, poll);
+    check_call("x_reclaim_idle:True", TESTING_cudaStreamWaitEvent, is_pending,
+               leave_an_idle_segment, grow);
     check_call(expandable, TESTING_cuMemAddressReserve, is_pending, NULL, run_out);
     check_call(expandable, TESTING_cuMemCreate, is_pending, NULL, grow);
     check_call(expandable, TESTING_cuMemMap, is_pending, NULL, grow);
@@ -177,6 +182,7 @@ static void each_call_leaves_hits_alone(bool is_pending) {
     check_call(expandable, TESTING_cudaStreamSynchronize, is_pending, cache_more, empty);
     check_call(expandable, TESTING_cuMemRelease, is_pending, cache_more, empty);
     check_call(expandable, TESTING_cuMemUnmap, is_pending, cache_more, empty);
+    check_call(expandable, TESTING_cuMemAddressFree, is_pending, leave_an_idle_segment, empty);
 }
 
 //------------------------------------------------------------------------------------------------
