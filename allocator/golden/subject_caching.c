@@ -117,14 +117,19 @@ static void tell_rejection(void *context, const struct cca_rejection *rejection)
                                 rejection->reserved, rejection->total);
 }
 
+static void caching_observe_warnings(struct allocator *allocator,
+                                     const struct cca_warning_observer *observer) {
+    BASE_CHECK_EQ(cca_set_warning_observer(allocator, observer), BASE_OK);
+}
+
 static void caching_observe_rejections(struct allocator *allocator,
                                        void (*rejected)(void *context, size_t size, size_t reserved,
                                                         size_t total),
                                        void *context) {
     rejection_observer.rejected = rejected;
     rejection_observer.context = context;
-    cca_set_rejection_observer(allocator,
-                               &(struct cca_rejection_observer){.rejected = tell_rejection});
+    const struct cca_rejection_observer observer = {.rejected = tell_rejection};
+    BASE_CHECK_EQ(cca_set_rejection_observer(allocator, &observer), BASE_OK);
 }
 
 static enum base_status
@@ -311,7 +316,7 @@ const struct golden_subject golden_subject_caching = {
     .set_config = cca_set_config,
     .settings = caching_settings,
     .read_settings = caching_read_settings,
-    .observe_warnings = cca_set_warning_observer,
+    .observe_warnings = caching_observe_warnings,
     .set_fraction = caching_set_fraction,
     .fraction = caching_fraction,
     .round_size = cca_round_size,
