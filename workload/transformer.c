@@ -2,7 +2,7 @@
 //
 //     mixed        linear layers and attention in bfloat16, as PyTorch's autocast (the default)
 //     full         everything in float32
-//     checkpoint   mixed, with the layers' activations computed again in backward
+//     checkpoint   mixed, with the layers' activations computed again in backward, and fused AdamW
 //     accumulate   mixed, four parts a step whose gradients add up
 //     varied       mixed, sequences of various lengths
 //
@@ -54,6 +54,7 @@ static enum base_status transformer_run(struct workload_run *run) {
         .parts = strcmp(variant, "accumulate") == 0 ? 4 : 1,
         .is_mixed = strcmp(variant, "full") != 0,
         .is_checkpointed = strcmp(variant, "checkpoint") == 0,
+        .is_fused = strcmp(variant, "checkpoint") == 0,
         .is_varied = strcmp(variant, "varied") == 0,
         .is_empty = run->options.without_values,
         .product_workspace_bytes = scale->product_workspace_bytes,

@@ -1,5 +1,5 @@
-// GPT-2 at its true size, accounting only, beside a recording of PyTorch training the same model.
-// Argument: the recording.
+// GPT-2 at its true size, accounting only, beside recordings of PyTorch training the same model.
+// Arguments: the recordings.
 #include "workload/program.h"
 #include "workload/recorder.h"
 #include "workload/requests.h"
@@ -11,13 +11,14 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void ok(enum base_status status) {
     if (status != BASE_OK) fprintf(stderr, "%s\n", base_status_message());
     BASE_CHECK_EQ(status, BASE_OK);
 }
 
-static void train_and_record(const char *path) {
+static void train_and_record(const char *variant, uint64_t steps, const char *path) {
     struct allocator *allocator;
     struct workload_recorder *recorder;
     const struct workload_program *program;
@@ -30,7 +31,9 @@ static void train_and_record(const char *path) {
     ok(workload_program_run(
         program,
         &(struct workload_options){.allocator = workload_recorder_allocator(recorder),
+                                   .variant = variant,
                                    .size = WORKLOAD_TRUE,
+                                   .steps = steps,
                                    .seed = 1,
                                    .without_values = true},
         &result));
@@ -48,23 +51,50 @@ static struct workload_requests requests_of(const char *path) {
     return requests;
 }
 
-int main(int argc, char **argv) {
-    const char *folder = getenv("TEST_TMPDIR");
+// What the program asks for is PyTorch's but for this, in each step: the generator's state of each
+// attention (16, 8 and 16 bytes), the flash kernel's float32 accumulator in backward, and thirteen
+// requests of the sort that an embedding's gradient does. So the limits are far below the 5 %, 10 %
+// and 0.1 that are asked for.
+#define PEAK_MAX 0.001
+#define COUNT_MAX 0.065
+#define DISTANCE_MAX 0.06
+
+static const struct {
+    const char *recording, *variant;
+    uint64_t steps;
+} cases[] = {
+    {"gpt2_bf16__default", "mixed", 4},
+    {"gpt2_ckpt__default", "checkpoint", 4},
+    {"gpt2_fp32__default", "full", 3},
+};
+
+static void run_is_near(const char *recording, const char *folder) {
     char path[4096];
     struct workload_requests_difference difference;
-    BASE_CHECK_EQ(argc, 2);
-    (void)snprintf(path, sizeof path, "%s/gpt2.tmt", folder != NULL ? folder : "/tmp");
-    train_and_record(path);
-    struct workload_requests run = requests_of(path), recorded = requests_of(argv[1]);
+    size_t which = 0;
+    while (strstr(recording, cases[which].recording) == NULL)
+        BASE_CHECK_LT(++which, sizeof cases / sizeof cases[0]);
+    base_check_context("%s", cases[which].recording);
+    (void)snprintf(path, sizeof path, "%s/run.tmt", folder);
+    train_and_record(cases[which].variant, cases[which].steps, path);
+    struct workload_requests run = requests_of(path), recorded = requests_of(recording);
     ok(workload_requests_compare(&run, &recorded, &difference));
-    printf("peak %+.3f %%, allocations %+.3f %%, distance %.4f, %zu of %zu steps in common\n",
-           100 * difference.peak, 100 * difference.count, difference.size_distance,
-           difference.common, recorded.step_count);
-    BASE_CHECK(fabs(difference.peak) < 0.05);
-    BASE_CHECK(fabs(difference.count) < 0.10);
-    BASE_CHECK(difference.size_distance < 0.10);
+    printf("%s: peak %+.3f %%, allocations %+.2f %%, distance %.4f, %zu of %zu steps in common\n",
+           cases[which].recording, 100 * difference.peak, 100 * difference.count,
+           difference.size_distance, difference.common, recorded.step_count);
+    BASE_CHECK(fabs(difference.peak) < PEAK_MAX);
+    BASE_CHECK(fabs(difference.count) < COUNT_MAX);
+    BASE_CHECK(difference.size_distance < DISTANCE_MAX);
     workload_requests_difference_deinit(&difference);
     workload_requests_deinit(&run);
     workload_requests_deinit(&recorded);
+    base_check_context(NULL);
+}
+
+int main(int argc, char **argv) {
+    const char *folder = getenv("TEST_TMPDIR");
+    BASE_CHECK_EQ(argc, 4);
+    for (int i = 1; i < argc; ++i)
+        run_is_near(argv[i], folder != NULL ? folder : "/tmp");
     return 0;
 }

@@ -86,6 +86,7 @@ struct group {
 struct optimizer {
     const struct transformer *model;
     double rate;
+    bool is_fused;
     int64_t step;
     struct group groups[GROUPS];
 };
@@ -116,9 +117,12 @@ static void optimizer_deinit(struct optimizer *optimizer) {
 }
 
 static enum base_status optimizer_init(struct optimizer *optimizer, const struct transformer *model,
-                                       double rate) {
+                                       const struct transformer_training *training) {
     enum base_status status = BASE_OK;
-    *optimizer = (struct optimizer){.model = model, .rate = rate, .groups = {{.decay = DECAY}}};
+    *optimizer = (struct optimizer){.model = model,
+                                    .rate = training->rate,
+                                    .is_fused = training->is_fused,
+                                    .groups = {{.decay = DECAY}}};
     for (int i = 0; i < GROUPS && status == BASE_OK; ++i)
         status = group_init(&optimizer->groups[i], (size_t)model->parameter_count);
     for (int i = 0; i < model->parameter_count && status == BASE_OK; ++i) {
@@ -143,7 +147,7 @@ static enum base_status group_step(struct optimizer *optimizer, struct group *gr
                                        .beta2 = 0.999,
                                        .epsilon = 1e-8,
                                        .decay = group->decay,
-                                       .is_single = true};
+                                       .is_single = !optimizer->is_fused};
     if (status != BASE_OK) return status;
     return tensor_adamw_step(&adamw, optimizer->step, group->count, group->parameters,
                              group->gradients, group->means, group->squares);
@@ -294,7 +298,7 @@ enum base_status transformer_train(const struct transformer_training *training) 
     status = transformer_create(&training->place, &training->shape, training->seed,
                                 training->is_empty, &script.model);
     if (status == BASE_OK) {
-        status = optimizer_init(&script.optimizer, script.model, training->rate);
+        status = optimizer_init(&script.optimizer, script.model, training);
         if (status == BASE_OK) {
             status = script_run(&script);
             optimizer_deinit(&script.optimizer);

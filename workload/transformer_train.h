@@ -12,6 +12,7 @@ struct transformer_training {
     double rate, dropout;
     int parts;                      // of a step, whose gradients add up; at least 1
     bool is_mixed, is_checkpointed; // transformer_model.h
+    bool is_fused;                  // AdamW in one kernel a parameter, without temporaries
     bool is_varied;                 // batches and their rows of various lengths, up to the context
     bool is_empty;                  // no values: for a device that holds none
     // cuBLAS works in memory of the place's allocator, of these sizes (tensor/nn.h); afterwards in
