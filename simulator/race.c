@@ -43,6 +43,7 @@ void sim__race_submitted(struct sim__position position, const struct sim__operat
     if (count > 0) {
         sim__race_step_stream(&step, position.stream, position.sequence, origin);
         step.on_device = operation->kind != SIM__OPERATION_HOST_FUNCTION;
+        step.has_rights = operation->kind == SIM__OPERATION_COPY && operation->copy.named;
         sim__race_step_do(&step, accesses + first, count - first);
     }
     if (operation->kind == SIM__OPERATION_VALUE)

@@ -26,6 +26,7 @@ struct sim__race_node *sim__race_node_create(const struct sim__operation *operat
         .graph = graph,
         .stream = stream,
         .on_device = operation->kind != SIM__OPERATION_HOST_FUNCTION,
+        .has_rights = operation->kind == SIM__OPERATION_COPY && operation->copy.named,
         .count = (uint32_t)count,
     };
     if (operation->kind == SIM__OPERATION_VALUE) {
@@ -82,6 +83,7 @@ static void node_do(struct sim__race_step *step, struct sim__position position,
     step->key.node = node;
     node->number = of->number;
     step->on_device = node->on_device;
+    step->has_rights = node->has_rights;
     if (of->type == cudaGraphNodeTypeMemAlloc) {
         sim__life_begin(step, of->allocation->start, of->allocation->size, false);
     } else if (of->type == cudaGraphNodeTypeMemFree) {

@@ -31,6 +31,7 @@ struct sim__race_step {
     const struct sim__exec *exec;
     bool is_host;    // the host's own doing
     bool on_device;  // it reaches memory as the device does
+    bool has_rights; // the call named each side's device, and that one has them
     bool is_passing; // nothing that is still to come needs to know of it
 };
 

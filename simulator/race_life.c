@@ -286,7 +286,7 @@ static void life_access(const struct sim__race_step *step, const struct sim__rac
     if (life->is_dead)
         life_pair(step, access, life->is_unmapped ? SIM_RACE_UNMAPPED : SIM_RACE_USE_AFTER_FREE,
                   &life->died, life);
-    else if (life->is_mapping && step->on_device)
+    else if (life->is_mapping && step->on_device && !step->has_rights)
         rights_check(step, access, life);
     if (life->born.sequence == 0 || sim__race_is_same(&step->key, &life->born) ||
         sim__race_is_before(step, &life->born))

@@ -10,7 +10,7 @@ struct sim__race_node {
     uint32_t origin;
     uint64_t graph, stream; // that captured it, or 0
     uint64_t number;        // in its graph; known when it is launched
-    bool on_device;
+    bool on_device, has_rights; // as of a step
     // Of an allocation: the memory of its last launch that ended.
     struct sim__race_key born, died;
     const void *value_address; // a value that it writes, or NULL

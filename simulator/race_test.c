@@ -195,6 +195,44 @@ static void mappings_come_and_go(void) {
     end();
 }
 
+// The call names the devices, so the rights of the one whose stream it is on do not count.
+static void a_copy_between_devices_needs_the_rights_of_each_side(void) {
+    const size_t size = SIM_PAGE_BYTES;
+    CUdeviceptr address;
+    CUmemGenericAllocationHandle handle;
+    const CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                            .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+    const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0},
+                                    CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    begin();
+    must_driver(cuInit(0));
+    must_driver(cuMemAddressReserve(&address, size, 0, 0, 0));
+    must_driver(cuMemCreate(&handle, size, &properties, 0));
+    must_driver(cuMemMap(address, size, 0, handle, 0));
+    must_driver(cuMemSetAccess(address, size, &access, 1));
+    must(cudaSetDevice(1));
+    must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    char *const from = device_memory(64), *const to = (char *)(uintptr_t)address;
+    must(cudaMemsetAsync(from, 1, 64, stream));
+    must(cudaMemcpyPeerAsync(to, 0, from, 1, 64, stream));
+    must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    must(cudaMemcpyPeerAsync(to, 0, from, 1, 64, stream));
+    must(cudaStreamEndCapture(stream, &graph));
+    must(cudaGraphInstantiate(&exec, graph, 0));
+    must(cudaGraphLaunch(exec, stream));
+    must(cudaStreamSynchronize(stream));
+    must(cudaGraphExecDestroy(exec));
+    must(cudaGraphDestroy(graph));
+    sim_race_label("kernel");
+    writes("kernel", stream, to, 8);
+    expect(SIM_RACE_UNMAPPED, "kernel", "");
+    must(cudaSetDevice(0));
+    end();
+}
+
 static void memory_of_a_pool_that_was_given_back_is_none(void) {
     void *p;
     begin();
@@ -823,6 +861,7 @@ int main(void) {
         memory_that_never_was_is_none,
         memory_freed_is_freed_and_later_none,
         mappings_come_and_go,
+        a_copy_between_devices_needs_the_rights_of_each_side,
         memory_of_a_pool_that_was_given_back_is_none,
         registered_memory_is_the_programs_again,
         what_the_host_writes_untold_may_have_been_written,

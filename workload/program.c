@@ -2,13 +2,16 @@
 #include "workload/run.h"
 
 #include "tensor/host_allocator.h"
+#include "tensor/pinned_allocator.h"
 #include "workload/programs.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const struct workload_program *const programs[] = {
+    &workload_offload,
     &workload_patterns,
+    &workload_sharded,
     &workload_transformer,
 };
 #define PROGRAM_COUNT (sizeof programs / sizeof *programs)
@@ -88,8 +91,10 @@ static enum base_status devices_choose(const struct workload_program *program, i
 static enum base_status options_choose(const struct workload_program *program,
                                        struct workload_options *options) {
     if (options->steps == 0) options->steps = program->steps[options->size];
-    const enum base_status status = variant_choose(program, &options->variant);
-    return status == BASE_OK ? devices_choose(program, &options->device_count) : status;
+    enum base_status status = variant_choose(program, &options->variant);
+    if (status == BASE_OK) status = devices_choose(program, &options->device_count);
+    if (status != BASE_OK || options->allocator != NULL) return status;
+    return base_status_set(BASE_INVALID_VALUE, "%s needs an allocator", program->name);
 }
 
 //------------------------------------------------------------------------------------------------
@@ -105,11 +110,20 @@ static enum base_status live_bytes(const struct workload_run *run, int64_t *byte
     return status;
 }
 
+static enum base_status host_left_check(const struct workload_program *program, const char *kind,
+                                        struct allocator *allocator) {
+    struct allocator_stats stats;
+    const enum base_status status = allocator_stats(allocator, 0, &stats);
+    const int64_t count = stats.allocation[ALLOCATOR_STAT_ALL].current;
+    if (status != BASE_OK || count == 0) return status;
+    return base_status_set(BASE_CHECK_FAILED, "%s: %lld blocks of %s memory are left at the end",
+                           program->name, (long long)count, kind);
+}
+
 static enum base_status nothing_left_check(const struct workload_run *run,
                                            const struct workload_program *program,
                                            const int64_t *before) {
     int64_t after[WORKLOAD_DEVICES_MAX];
-    struct allocator_stats stats;
     enum base_status status = live_bytes(run, after);
     for (int device = 0; device < run->options.device_count && status == BASE_OK; ++device)
         if (after[device] != before[device])
@@ -118,11 +132,9 @@ static enum base_status nothing_left_check(const struct workload_run *run,
                                      "at the beginning",
                                      program->name, device, (long long)after[device],
                                      (long long)before[device]);
-    if (status != BASE_OK) return status;
-    status = allocator_stats(run->host.allocator, 0, &stats);
-    if (status != BASE_OK || stats.allocation[ALLOCATOR_STAT_ALL].current == 0) return status;
-    return base_status_set(BASE_CHECK_FAILED, "%s: %lld blocks of host memory are left at the end",
-                           program->name, (long long)stats.allocation[ALLOCATOR_STAT_ALL].current);
+    if (status == BASE_OK) status = host_left_check(program, "host", run->host.allocator);
+    return status == BASE_OK ? host_left_check(program, "page-locked", run->pinned.allocator)
+                             : status;
 }
 
 // All devices, so that nothing runs any more when memory and streams go.
@@ -137,16 +149,19 @@ static enum base_status devices_wait(const struct workload_run *run) {
 }
 
 static enum base_status run_init(struct workload_run *run, const struct workload_options *options) {
-    *run = (struct workload_run){.options = *options, .host = {.kind = TENSOR_CPU}};
+    *run = (struct workload_run){
+        .options = *options, .host = {.kind = TENSOR_CPU}, .pinned = {.kind = TENSOR_CPU}};
     for (int device = 0; device < options->device_count; ++device)
         run->devices[device] = (struct tensor_place){options->allocator, TENSOR_CUDA, device};
     base_mutex_init(&run->mutex);
-    return tensor_host_allocator_create(false, &run->host.allocator);
+    const enum base_status status = tensor_host_allocator_create(false, &run->host.allocator);
+    return status == BASE_OK ? tensor_pinned_allocator_create(&run->pinned.allocator) : status;
 }
 
 static void run_deinit(struct workload_run *run) {
     workload__run_streams_destroy(run);
     allocator_destroy(run->host.allocator);
+    allocator_destroy(run->pinned.allocator);
     base_mutex_deinit(&run->mutex);
 }
 

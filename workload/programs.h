@@ -4,7 +4,9 @@
 
 #include "workload/run.h"
 
+extern const struct workload_program workload_offload;
 extern const struct workload_program workload_patterns;
+extern const struct workload_program workload_sharded;
 extern const struct workload_program workload_transformer;
 
 void workload__run_streams_destroy(struct workload_run *run);

@@ -143,15 +143,54 @@ static void every_variant_runs(const struct workload_program *program) {
     }
 }
 
-// A program that orders its streams by record_stream alone is lost without it.
-static void a_forgetful_allocator_is_found(void) {
-    static const char *const variants[] = {"bleed", "pipeline"};
+static const struct workload_program *named(const char *name) {
     const struct workload_program *program;
-    BASE_CHECK_EQ(workload_program_find("patterns", &program), BASE_OK);
-    for (size_t index = 0; index < COUNT(variants); ++index) {
-        const struct workload_options options = {.variant = variants[index], .seed = 3};
-        const struct outcome outcome = run(program, options, "", "lazy", true);
-        BASE_CHECK(outcome.races > 0 || outcome.status == BASE_CHECK_FAILED);
+    BASE_CHECK_EQ(workload_program_find(name, &program), BASE_OK);
+    return program;
+}
+
+// A program that orders its streams by record_stream alone is lost without it; one whose streams
+// wait for each other does not notice.
+static void a_forgetful_allocator_is_found(void) {
+    static const struct {
+        const char *program, *variant;
+        bool is_lost;
+    } cases[] = {
+        {"patterns", "bleed", true},        {"patterns", "pipeline", true},
+        {"patterns", "mixed", false},       {"offload", "record_stream", true},
+        {"offload", "buffers", false},      {"offload", "plain", false},
+        {"sharded", "record_stream", true}, {"sharded", "kept", false},
+    };
+    for (size_t index = 0; index < COUNT(cases); ++index) {
+        const struct workload_options options = {.variant = cases[index].variant, .seed = 3};
+        const struct outcome outcome = run(named(cases[index].program), options, "", "lazy", true);
+        BASE_CHECK_EQ(outcome.races > 0 || outcome.status == BASE_CHECK_FAILED,
+                      cases[index].is_lost);
+    }
+}
+
+// One model is trained by one device with its layers in host memory, with a side stream and without
+// one, and by 2, 4 and 8 devices: the weights are the same.
+static void one_model_has_one_checksum(uint64_t seed) {
+    static const struct {
+        const char *program, *variant;
+        int device_count;
+    } ways[] = {
+        {"offload", "plain", 1},         {"offload", "record_stream", 1}, {"offload", "buffers", 1},
+        {"sharded", "record_stream", 2}, {"sharded", "record_stream", 4}, {"sharded", "kept", 8},
+    };
+    uint64_t checksum = 0;
+    for (size_t way = 0; way < COUNT(ways); ++way) {
+        const struct workload_options options = {.variant = ways[way].variant,
+                                                 .seed = seed,
+                                                 .steps = 3,
+                                                 .device_count = ways[way].device_count};
+        const struct outcome outcome =
+            run(named(ways[way].program), options, "", schedule_name(way % 3, seed), false);
+        BASE_CHECK_EQ(outcome.status, BASE_OK);
+        BASE_CHECK_EQ(outcome.result.steps, 3);
+        if (way == 0) checksum = outcome.result.checksum;
+        BASE_CHECK_EQ(outcome.result.checksum, checksum);
     }
 }
 
@@ -180,12 +219,11 @@ static void out_of_memory_leaves_nothing(const struct workload_program *program)
 }
 
 static void wrong_options_are_refused(void) {
-    const struct workload_program *program;
+    const struct workload_program *program = named("patterns");
     struct workload_result result;
     enum workload_size size;
     BASE_CHECK_EQ(workload_program_find("nothing", &program), BASE_INVALID_VALUE);
     BASE_CHECK(strstr(base_status_message(), "patterns") != NULL);
-    BASE_CHECK_EQ(workload_program_find("patterns", &program), BASE_OK);
     BASE_CHECK_EQ(
         workload_program_run(program, &(struct workload_options){.variant = "none"}, &result),
         BASE_INVALID_VALUE);
@@ -196,6 +234,13 @@ static void wrong_options_are_refused(void) {
     BASE_CHECK_EQ(workload_size_parse("huge", &size), BASE_INVALID_VALUE);
     BASE_CHECK_EQ(workload_size_parse("medium", &size), BASE_OK);
     BASE_CHECK_EQ(size, WORKLOAD_MEDIUM);
+    struct workload_options three = {.device_count = 3};
+    BASE_CHECK_EQ(workload_program_run(named("sharded"), &three, &result), BASE_INVALID_VALUE);
+    BASE_CHECK(strstr(base_status_message(), "allocator") != NULL);
+    BASE_CHECK_EQ(allocator_create("", -1, &three.allocator), BASE_OK);
+    BASE_CHECK_EQ(workload_program_run(named("sharded"), &three, &result), BASE_INVALID_VALUE);
+    BASE_CHECK(strstr(base_status_message(), "2, 4 or 8 devices, not 3") != NULL);
+    allocator_destroy(three.allocator);
 }
 
 int main(int argc, char **argv) {
@@ -207,6 +252,8 @@ int main(int argc, char **argv) {
         every_variant_runs(program);
         out_of_memory_leaves_nothing(program);
     }
+    for (uint64_t seed = 1; seed <= seeds; ++seed)
+        one_model_has_one_checksum(seed);
     a_forgetful_allocator_is_found();
     wrong_options_are_refused();
     base_check_context(NULL);

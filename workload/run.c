@@ -70,21 +70,26 @@ enum base_status workload_run_step(struct workload_run *run) {
 //------------------------------------------------------------------------------------------------
 // Streams
 
-static enum base_status stream_create(int device, cudaStream_t *stream) {
-    int current;
-    enum base_status status = workload_cuda("cudaGetDevice", cudaGetDevice(&current));
-    if (status == BASE_OK) status = workload_cuda("cudaSetDevice", cudaSetDevice(device));
-    if (status != BASE_OK) return status;
-    status = workload_cuda("cudaStreamCreateWithFlags",
-                           cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking));
-    const cudaError_t error = cudaSetDevice(current);
+// DEVICE is the current one from here on.
+static enum base_status device_enter(int device, int *before) {
+    const enum base_status status = workload_cuda("cudaGetDevice", cudaGetDevice(before));
+    return status == BASE_OK ? workload_cuda("cudaSetDevice", cudaSetDevice(device)) : status;
+}
+
+static enum base_status device_leave(int before, enum base_status status) {
+    const cudaError_t error = cudaSetDevice(before);
     return status == BASE_OK ? workload_cuda("cudaSetDevice", error) : status;
 }
 
 enum base_status workload_run_stream(struct workload_run *run, int device, cudaStream_t *stream) {
     struct workload_run_stream *entry = malloc(sizeof *entry);
     if (entry == NULL) return base_status_set(BASE_HOST_MEMORY, "no host memory for a stream");
-    const enum base_status status = stream_create(device, &entry->stream);
+    int before;
+    enum base_status status = device_enter(device, &before);
+    if (status == BASE_OK)
+        status = device_leave(before, workload_cuda("cudaStreamCreateWithFlags",
+                                                    cudaStreamCreateWithFlags(
+                                                        &entry->stream, cudaStreamNonBlocking)));
     if (status != BASE_OK) {
         free(entry);
         return status;
@@ -107,30 +112,43 @@ void workload__run_streams_destroy(struct workload_run *run) {
     }
 }
 
+//------------------------------------------------------------------------------------------------
+// Order
+
 // An event belongs to the device of the stream that it is recorded on.
-static enum base_status wait_by_event(int waiting_device, cudaStream_t waiting, int device,
-                                      cudaStream_t stream) {
-    cudaEvent_t event = NULL;
-    enum base_status status = workload_cuda("cudaSetDevice", cudaSetDevice(device));
-    if (status == BASE_OK)
+enum base_status workload_mark_set(struct workload_mark *mark, int device, cudaStream_t stream) {
+    int before;
+    enum base_status status = device_enter(device, &before);
+    if (status != BASE_OK) return status;
+    if (mark->event == NULL)
         status = workload_cuda("cudaEventCreateWithFlags",
-                               cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+                               cudaEventCreateWithFlags(&mark->event, cudaEventDisableTiming));
     if (status == BASE_OK)
-        status = workload_cuda("cudaEventRecord", cudaEventRecord(event, stream));
-    if (status == BASE_OK) status = workload_cuda("cudaSetDevice", cudaSetDevice(waiting_device));
-    if (status == BASE_OK)
-        status = workload_cuda("cudaStreamWaitEvent", cudaStreamWaitEvent(waiting, event, 0));
-    if (event != NULL) (void)cudaEventDestroy(event);
-    return status;
+        status = workload_cuda("cudaEventRecord", cudaEventRecord(mark->event, stream));
+    return device_leave(before, status);
+}
+
+enum base_status workload_mark_wait(const struct workload_mark *mark, int device,
+                                    cudaStream_t stream) {
+    int before;
+    if (mark->event == NULL) return BASE_OK;
+    const enum base_status status = device_enter(device, &before);
+    if (status != BASE_OK) return status;
+    return device_leave(
+        before, workload_cuda("cudaStreamWaitEvent", cudaStreamWaitEvent(stream, mark->event, 0)));
+}
+
+void workload_mark_drop(struct workload_mark *mark) {
+    if (mark->event != NULL) (void)cudaEventDestroy(mark->event);
+    mark->event = NULL;
 }
 
 enum base_status workload_stream_wait(int waiting_device, cudaStream_t waiting, int device,
                                       cudaStream_t stream) {
-    int current;
+    struct workload_mark mark = {NULL};
     if (waiting_device == device && waiting == stream) return BASE_OK;
-    enum base_status status = workload_cuda("cudaGetDevice", cudaGetDevice(&current));
-    if (status != BASE_OK) return status;
-    status = wait_by_event(waiting_device, waiting, device, stream);
-    const cudaError_t error = cudaSetDevice(current);
-    return status == BASE_OK ? workload_cuda("cudaSetDevice", error) : status;
+    enum base_status status = workload_mark_set(&mark, device, stream);
+    if (status == BASE_OK) status = workload_mark_wait(&mark, waiting_device, waiting);
+    workload_mark_drop(&mark);
+    return status;
 }

@@ -27,8 +27,8 @@
 struct workload_run {
     struct workload_options options; // every choice made; .variant NULL if the program has none
     struct tensor_place devices[WORKLOAD_DEVICES_MAX];
-    struct tensor_place host;
-    struct base_mutex mutex; // guards the rest
+    struct tensor_place host, pinned; // plain memory; page-locked, kept for reuse
+    struct base_mutex mutex;          // guards the rest
     uint64_t checksum, steps;
     struct workload_run_stream *streams;
 };
@@ -45,6 +45,18 @@ enum base_status workload_run_step(struct workload_run *run) BASE_MUST_USE;
 // A stream of DEVICE that the default stream does not order, until the end of the run.
 enum base_status workload_run_stream(struct workload_run *run, int device,
                                      cudaStream_t *stream) BASE_MUST_USE;
+
+// A point of a stream that others can wait for.
+struct workload_mark {
+    cudaEvent_t event; // NULL: none
+};
+// Behind all that is on STREAM now; a mark that was set already moves there.
+enum base_status workload_mark_set(struct workload_mark *mark, int device,
+                                   cudaStream_t stream) BASE_MUST_USE;
+// What comes on STREAM comes behind it; none is nothing.
+enum base_status workload_mark_wait(const struct workload_mark *mark, int device,
+                                    cudaStream_t stream) BASE_MUST_USE;
+void workload_mark_drop(struct workload_mark *mark); // none afterwards; what waits goes on waiting
 
 // What comes on WAITING, of WAITING_DEVICE, comes behind all that is on STREAM now. The same stream
 // twice is nothing.
