@@ -91,8 +91,7 @@ enum base_status tensor__explain(enum base_status status, const char *name,
                                  const struct tensor *operands, int count) {
     if (status != BASE_OUT_OF_MEMORY)
         return status;
-    char cause[BASE_STATUS_MESSAGE_SIZE], text[BASE_STATUS_MESSAGE_SIZE];
-    snprintf(cause, sizeof cause, "%s", base_status_message());
+    char text[BASE_STATUS_MESSAGE_SIZE];
     size_t used = 0;
     text[0] = 0;
     for (int index = 0; index < count; index++) {
@@ -105,5 +104,5 @@ enum base_status tensor__explain(enum base_status status, const char *name,
                              tensor_type_name(impl->type),
                              tensor_sizes_text(impl->geometry.sizes, impl->geometry.rank, sizes));
     }
-    return base_status_set(status, "%s(%s): %s", name, text, cause);
+    return base_status_prefix(status, "%s(%s)", name, text);
 }

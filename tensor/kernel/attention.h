@@ -56,11 +56,11 @@ TENSOR_KERNEL int64_t tensor_kernel_attention_seen(const struct tensor_kernel_at
 TENSOR_KERNEL double tensor_kernel_attention_factor(const struct tensor_kernel_attention_form *form,
                                                     int64_t item, int64_t key) {
     const double p = form->probability;
+    const uint64_t place = (uint64_t)(item * form->keys + key) + form->offset;
     if (p == 0)
         return 1;
-    return tensor_kernel_keeps(form->seed, (uint64_t)(item * form->keys + key) + form->offset, p)
-               ? 1 / (1 - p)
-               : 0;
+    const struct tensor_kernel_philox random = tensor_kernel_philox(form->seed, place / 4, 0);
+    return tensor_kernel_keeps(&random, place, p) ? 1 / (1 - p) : 0;
 }
 
 // An item is a query. total: one a query, without gaps.

@@ -111,7 +111,8 @@ TENSOR_KERNEL struct tensor_kernel_philox tensor_kernel_philox(uint64_t key, uin
 // out = a / (1 - probability), or 0 with that probability, by the element's place in the shape. The
 // same seed and offset on a gradient: its gradient. Calls of one seed take offsets that are the
 // number of elements apart, or more. `mask` (bool, laid out as `out`; no data: not wanted) keeps
-// which stayed.
+// which stayed. An item is four elements, which share what is drawn where the offset is a multiple
+// of four.
 struct tensor_kernel_dropout {
     struct tensor_kernel_shape shape;
     double probability;
@@ -121,25 +122,37 @@ struct tensor_kernel_dropout {
 };
 
 TENSOR_KERNEL int64_t tensor_kernel_dropout_items(const struct tensor_kernel_dropout *kernel) {
-    return tensor_kernel_count(&kernel->shape);
+    return (tensor_kernel_count(&kernel->shape) + 3) / 4;
 }
 
-TENSOR_KERNEL bool tensor_kernel_keeps(uint64_t seed, uint64_t place, double probability) {
-    const struct tensor_kernel_philox random = tensor_kernel_philox(seed, place / 4, 0);
-    return (double)random.numbers[place % 4] >= probability * 4294967296.0;
+TENSOR_KERNEL bool tensor_kernel_keeps(const struct tensor_kernel_philox *random, uint64_t place,
+                                       double probability) {
+    return (double)random->numbers[place % 4] >= probability * 4294967296.0;
 }
 
-TENSOR_KERNEL void tensor_kernel_dropout_at(const struct tensor_kernel_dropout *kernel, int64_t i) {
-    const int64_t from = tensor_kernel_place(&kernel->shape, &kernel->a, i);
+TENSOR_KERNEL void tensor_kernel_dropout_one(const struct tensor_kernel_dropout *kernel, int64_t i,
+                                             bool keeps) {
     const int64_t to = tensor_kernel_place(&kernel->shape, &kernel->out, i);
     const double scale = kernel->probability < 1 ? 1 / (1 - kernel->probability) : 0;
-    const bool keeps =
-        tensor_kernel_keeps(kernel->seed, (uint64_t)i + kernel->offset, kernel->probability);
-    tensor_kernel_write(kernel->out.data, kernel->out.type, to,
-                        keeps ? tensor_kernel_read(kernel->a.data, kernel->a.type, from) * scale
-                              : 0);
+    const double a = tensor_kernel_read(kernel->a.data, kernel->a.type,
+                                        tensor_kernel_place(&kernel->shape, &kernel->a, i));
+    tensor_kernel_write(kernel->out.data, kernel->out.type, to, keeps ? a * scale : 0);
     if (kernel->mask.data != 0)
         tensor_kernel_write_integer(kernel->mask.data, kernel->mask.type, to, keeps);
+}
+
+TENSOR_KERNEL void tensor_kernel_dropout_at(const struct tensor_kernel_dropout *kernel,
+                                            int64_t item) {
+    const int64_t count = tensor_kernel_count(&kernel->shape);
+    const int64_t end = 4 * item + 4 < count ? 4 * item + 4 : count;
+    uint64_t place = (uint64_t)(4 * item) + kernel->offset;
+    struct tensor_kernel_philox random = tensor_kernel_philox(kernel->seed, place / 4, 0);
+    for (int64_t i = 4 * item; i < end; ++i, ++place) {
+        if (i > 4 * item && place % 4 == 0)
+            random = tensor_kernel_philox(kernel->seed, place / 4, 0);
+        tensor_kernel_dropout_one(kernel, i,
+                                  tensor_kernel_keeps(&random, place, kernel->probability));
+    }
 }
 
 // --- Optimisers: arrays of COUNT numbers without gaps, one item each ---
