@@ -124,10 +124,9 @@ static void find_bounds(struct cca__stack_bounds *bounds) {
     (void)pthread_attr_destroy(&attributes);
 }
 
-CCA__READS_FRAMES uint32_t cca__stack_walk(struct cca__stack_table *table, struct cca__walk *walk,
-                                           uintptr_t frame) {
-    struct cca__stack_bounds *const bounds = &cca__stack_bounds;
-    if (bounds->low == UINTPTR_MAX) find_bounds(bounds);
+CCA__READS_FRAMES static uint32_t walk_from(struct cca__stack_table *table, struct cca__walk *walk,
+                                            uintptr_t frame) {
+    const struct cca__stack_bounds *const bounds = &cca__stack_bounds;
     void *frames[CCA__STACK_FRAMES_MAX];
     *walk = (struct cca__walk){0};
     const uintptr_t begin = frame;
@@ -147,4 +146,13 @@ CCA__READS_FRAMES uint32_t cca__stack_walk(struct cca__stack_table *table, struc
     walk->stack = cca__stack_table_add(table, frames, count);
     if (walk->stack != 0) walk->frame = begin;
     return walk->stack;
+}
+
+uint32_t cca__stack_search(struct cca__stack_table *table, struct cca__walk_cache *cache,
+                           uint32_t place, uintptr_t frame) {
+    if (cca__stack_bounds.low == UINTPTR_MAX) find_bounds(&cca__stack_bounds);
+    struct cca__walk *const first = &cache->walks[place], *const second = &cache->walks[place ^ 1];
+    if (cca__walk_is_of(second, frame)) return second->stack;
+    *second = *first;
+    return walk_from(table, first, frame);
 }

@@ -7,7 +7,8 @@
 //
 // Most calls come from where an earlier one came from. A cache keeps walks with the words that they
 // read; if all of these words are still there, it is the same stack, and the reads need not wait
-// for each other.
+// for each other. A walk has two places in it, so that two call sites that alternate and want the
+// same one do not drive each other out.
 #ifndef TIDEMARK_ALLOCATOR_CALL_STACK_H
 #define TIDEMARK_ALLOCATOR_CALL_STACK_H
 
@@ -76,34 +77,43 @@ static inline bool cca__stack_has(const struct cca__stack_bounds *bounds, uintpt
     return frame - bounds->low <= bounds->high - bounds->low && frame % sizeof(uintptr_t) == 0;
 }
 
-uint32_t cca__stack_walk(struct cca__stack_table *table, struct cca__walk *walk, uintptr_t frame);
+// Whether FRAME is where a known walk began, and nothing has changed since.
+CCA__READS_FRAMES static inline bool cca__walk_is_of(const struct cca__walk *known,
+                                                     uintptr_t frame) {
+    const struct cca__stack_bounds *const bounds = &cca__stack_bounds;
+    if (__builtin_expect(
+            known->frame != frame || frame < bounds->low || known->last > bounds->high, 0))
+        return false;
+    // All frames of the walk lie between its first and last one, so in this thread's stack.
+    cca__frame_words difference = {0, 0};
+    const cca__frame_words *link = known->links, *const end = link + known->count;
+    do {
+        difference |= *(const cca__stacked_words *)frame ^ *link;
+        frame = (*link)[0];
+    } while (++link < end);
+    return __builtin_expect((difference[0] | difference[1]) == 0, 1);
+}
+
+// What cca__stack_find finds out where the first PLACE of the cache has another walk.
+uint32_t cca__stack_search(struct cca__stack_table *table, struct cca__walk_cache *cache,
+                           uint32_t place, uintptr_t frame);
 
 // The stack that FRAME, a frame of the calling thread whose function has a frame pointer, returns
 // into: innermost first. 0: no room in the table, or not on the thread's stack.
 CCA__READS_FRAMES static inline uint32_t cca__stack_find(struct cca__stack_table *table,
                                                          struct cca__walk_cache *cache,
                                                          const void *frame_pointer) {
-    const struct cca__stack_bounds *const bounds = &cca__stack_bounds;
-    uintptr_t frame = (uintptr_t)frame_pointer;
+    const uintptr_t frame = (uintptr_t)frame_pointer;
     // By the caller's caller, too: the allocator's own frames are the same for all.
     const uintptr_t next = cca__stack_word(frame);
     uintptr_t mix = frame + 5 * cca__stack_word(frame + sizeof(uintptr_t));
-    if (__builtin_expect(cca__stack_has(bounds, next), 1))
+    if (__builtin_expect(cca__stack_has(&cca__stack_bounds, next), 1))
         mix += cca__stack_word(next + sizeof(uintptr_t));
     mix ^= mix >> 12;
-    struct cca__walk *const known = &cache->walks[(mix ^ mix >> 6) & (CCA__WALKS - 1)];
-    if (__builtin_expect(
-            known->frame == frame && frame >= bounds->low && known->last <= bounds->high, 1)) {
-        // All frames of the walk lie between its first and last one, so in this thread's stack.
-        cca__frame_words difference = {0, 0};
-        const cca__frame_words *link = known->links, *const end = link + known->count;
-        do {
-            difference |= *(const cca__stacked_words *)frame ^ *link;
-            frame = (*link)[0];
-        } while (++link < end);
-        if (__builtin_expect((difference[0] | difference[1]) == 0, 1)) return known->stack;
-    }
-    return cca__stack_walk(table, known, (uintptr_t)frame_pointer);
+    const uint32_t place = (uint32_t)(mix ^ mix >> 6) & (CCA__WALKS - 1);
+    const struct cca__walk *const known = &cache->walks[place];
+    return cca__walk_is_of(known, frame) ? known->stack
+                                         : cca__stack_search(table, cache, place, frame);
 }
 
 #endif

@@ -32,6 +32,16 @@ void cca__observe_block(struct cca *cca, enum allocator_action action, const str
         cca__history_block_locked(cca, action, pool, block);
 }
 
+void cca__observe_free(struct cca *cca, const struct cca__pool *pool,
+                       const struct cca__block *block) {
+    if (__builtin_expect(cca->observer.event != NULL, 0)) {
+        observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
+        observe_block(cca, ALLOCATOR_FREE_COMPLETED, pool, block);
+    } else {
+        cca__history_block_locked(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
+    }
+}
+
 void cca__count_oversize(struct cca__device *device, int amount) {
     cca__lock_take(&device->tally_lock);
     cca__stat_change(&device->oversize_allocations, amount);

@@ -101,6 +101,9 @@ enum base_status cca__pool_reserve_entry_locked(struct cca *cca,
 // An event about a block.
 void cca__observe_block(struct cca *cca, enum allocator_action action, const struct cca__pool *pool,
                         const struct cca__block *block);
+// Both events of a free that does not have to wait; the block is still handed out.
+void cca__observe_free(struct cca *cca, const struct cca__pool *pool,
+                       const struct cca__block *block);
 
 // Counts a block of max_split_size or more that was handed out (+1) or freed (-1).
 void cca__count_oversize(struct cca__device *device, int amount);

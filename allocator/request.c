@@ -330,10 +330,8 @@ static APART enum base_status free_searching(struct cca *cca, void *pointer) {
 // A free of a plain block of a stream that is special for nothing but that somebody watches.
 static APART enum base_status free_watched(struct cca *cca, struct cca__stream *stream,
                                            uint32_t number, uint32_t pool_number) {
-    const struct cca__block *const block = cca__block_at(cca, number);
     struct cca__pool *const pool = cca__pool_of_kind(stream, pool_number % 2);
-    cca__observe_block(cca, ALLOCATOR_FREE_REQUESTED, pool, block);
-    cca__observe_block(cca, ALLOCATOR_FREE_COMPLETED, pool, block);
+    cca__observe_free(cca, pool, cca__block_at(cca, number));
     uint32_t displaced;
     int64_t slack;
     if (!cca__hit_free_at_once(cca, pool, number, &displaced, &slack))
@@ -353,10 +351,10 @@ static APART enum base_status free_anew(struct cca *cca, struct cca__stream *str
 static APART enum base_status free_unlike(struct cca *cca, struct cca__stream *stream,
                                           uint32_t number, uint32_t pool_number, void *pointer) {
     const struct cca__block *const block = cca__block_at(cca, number);
-    if (!cca__block_is_of(block, pool_number, pointer)) return free_anew(cca, stream, pointer);
-    if (block->uses != 0) return cca__free_used_locked(stream, pointer, number);
-    return stream->only_watched && cca__block_is_plain(block, pool_number, pointer)
-               ? free_watched(cca, stream, number, pool_number)
+    if (stream->only_watched && cca__block_is_plain(block, pool_number, pointer))
+        return free_watched(cca, stream, number, pool_number);
+    return block->uses != 0 && cca__block_is_of(block, pool_number, pointer)
+               ? cca__free_used_locked(stream, pointer, number)
                : free_anew(cca, stream, pointer);
 }
 
