@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define SLICES 600     // of the steps, each drawn at its most bytes
+#define SLICES 400     // of the steps, each drawn at its most bytes
 #define SIZES_SHOWN 12 // those whose numbers differ most
 
 static double peak_limit = 0.05, count_limit = 0.10, distance_limit = 0.10;

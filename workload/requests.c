@@ -179,3 +179,53 @@ void workload_requests_difference_deinit(struct workload_requests_difference *di
     free(difference->uses);
     *difference = (struct workload_requests_difference){0};
 }
+
+//------------------------------------------------------------------------------------------------
+// At the peaks
+
+static size_t steps_to_peak(const struct workload_requests *requests) {
+    int64_t bytes = 0;
+    for (size_t i = 0; i < requests->step_count; i++) {
+        bytes += requests->steps[i];
+        if (bytes == (int64_t)requests->peak_bytes) return i + 1;
+    }
+    return requests->step_count;
+}
+
+static int by_use_size(const void *a, const void *b) {
+    const struct workload_size_use *left = a, *right = b;
+    return left->size < right->size ? -1 : left->size > right->size;
+}
+
+// Counts up to SIZE_MAX wrap round: a free takes one away.
+static struct workload_size_use use_of(int64_t step, bool is_a) {
+    const uint64_t one = step > 0 ? 1 : UINT64_MAX;
+    return (struct workload_size_use){.size = (uint64_t)(step > 0 ? step : -step),
+                                      .count_a = is_a ? one : 0,
+                                      .count_b = is_a ? 0 : one};
+}
+
+enum base_status workload_requests_at_peaks(const struct workload_requests *a,
+                                            const struct workload_requests *b,
+                                            struct workload_size_use **uses, size_t *count) {
+    const size_t of_a = steps_to_peak(a), of_b = steps_to_peak(b);
+    struct workload_size_use *made = calloc(of_a + of_b + 1, sizeof *made);
+    if (made == NULL) return no_memory(of_a + of_b);
+    for (size_t i = 0; i < of_a; i++)
+        made[i] = use_of(a->steps[i], true);
+    for (size_t i = 0; i < of_b; i++)
+        made[of_a + i] = use_of(b->steps[i], false);
+    qsort(made, of_a + of_b, sizeof *made, by_use_size);
+    size_t kept = 0;
+    for (size_t i = 0; i < of_a + of_b;) {
+        struct workload_size_use sum = {.size = made[i].size};
+        for (; i < of_a + of_b && made[i].size == sum.size; i++) {
+            sum.count_a += made[i].count_a;
+            sum.count_b += made[i].count_b;
+        }
+        if (sum.count_a > 0 || sum.count_b > 0) made[kept++] = sum;
+    }
+    *uses = made;
+    *count = kept;
+    return BASE_OK;
+}

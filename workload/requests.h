@@ -56,4 +56,11 @@ workload_requests_compare(const struct workload_requests *a, const struct worklo
                           struct workload_requests_difference *difference) BASE_MUST_USE;
 void workload_requests_difference_deinit(struct workload_requests_difference *difference);
 
+// What was live when most was, first, in each of the two: blocks of each size, by size. The caller
+// frees *uses. BASE_HOST_MEMORY.
+enum base_status workload_requests_at_peaks(const struct workload_requests *a,
+                                            const struct workload_requests *b,
+                                            struct workload_size_use **uses,
+                                            size_t *count) BASE_MUST_USE;
+
 #endif

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 // A text is a trace: a letter allocates its place in the alphabet in KiB, its capital frees that.
 static struct workload_requests requests_of(const char *text) {
@@ -114,6 +114,24 @@ static void a_trace_without_requests_is_refused(void) {
     trace_destroy(trace);
 }
 
+// The first: 1 3 4 are live, 2 went. The second: 2 and 4, before and after which less is.
+static void what_is_live_at_the_peaks(void) {
+    struct workload_requests a = requests_of("abBcdDC"), b = requests_of("bdDcBa");
+    struct workload_size_use *uses;
+    size_t count;
+    BASE_CHECK_EQ(workload_requests_at_peaks(&a, &b, &uses, &count), BASE_OK);
+    BASE_CHECK_EQ(count, 4);
+    static const uint64_t wanted[][3] = {{1, 1, 0}, {2, 0, 1}, {3, 1, 0}, {4, 1, 1}};
+    for (size_t i = 0; i < count; i++) {
+        BASE_CHECK_EQ(uses[i].size, wanted[i][0] << 10);
+        BASE_CHECK_EQ(uses[i].count_a, wanted[i][1]);
+        BASE_CHECK_EQ(uses[i].count_b, wanted[i][2]);
+    }
+    free(uses);
+    workload_requests_deinit(&a);
+    workload_requests_deinit(&b);
+}
+
 int main(void) {
     peak_is_what_was_live_at_once();
     frees_of_unseen_blocks_are_left_out();
@@ -121,6 +139,7 @@ int main(void) {
     a_sequence_is_no_way_from_itself();
     distance_is_the_largest_between_the_shares();
     common_order_counts_frees_too();
+    what_is_live_at_the_peaks();
     a_trace_without_requests_is_refused();
     return 0;
 }
