@@ -20,8 +20,10 @@
 
 #ifdef __CUDACC__
 #define TENSOR_KERNEL static __host__ __device__ inline
+#define TENSOR_KERNEL_INLINE static __host__ __device__ __forceinline__
 #else
 #define TENSOR_KERNEL static inline
+#define TENSOR_KERNEL_INLINE static inline __attribute__((always_inline)) // whatever its size
 #endif
 
 #define TENSOR_KERNEL_RANK_MAX 16

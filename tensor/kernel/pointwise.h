@@ -68,7 +68,8 @@ TENSOR_KERNEL int64_t tensor_kernel_pointwise_items(const struct tensor_kernel_p
     case TENSOR_KERNEL_##name:                                                                     \
         return (number)(value);
 
-TENSOR_KERNEL float tensor_kernel_compute_float(int operation, float a, float b, float alpha) {
+TENSOR_KERNEL_INLINE float tensor_kernel_compute_float(int operation, float a, float b,
+                                                       float alpha) {
     typedef float number;
 #define M(function) function##f
 #define R(step) (step)
@@ -78,7 +79,8 @@ TENSOR_KERNEL float tensor_kernel_compute_float(int operation, float a, float b,
     return 0;
 }
 
-TENSOR_KERNEL double tensor_kernel_compute_double(int operation, double a, double b, double alpha) {
+TENSOR_KERNEL_INLINE double tensor_kernel_compute_double(int operation, double a, double b,
+                                                         double alpha) {
     typedef double number;
 #define M(function) function
 #define R(step) (step)
@@ -96,8 +98,8 @@ TENSOR_KERNEL double tensor_kernel_compute_double(int operation, double a, doubl
 #undef TENSOR_KERNEL_CASE
 
 // Two's complement.
-TENSOR_KERNEL int64_t tensor_kernel_compute_integer(int operation, int64_t a, int64_t b,
-                                                    int64_t alpha) {
+TENSOR_KERNEL_INLINE int64_t tensor_kernel_compute_integer(int operation, int64_t a, int64_t b,
+                                                           int64_t alpha) {
     const uint64_t ua = (uint64_t)a, ub = (uint64_t)b, scaled = (uint64_t)alpha * ub;
     switch (operation) {
     case TENSOR_KERNEL_COPY:
@@ -236,8 +238,8 @@ TENSOR_KERNEL void tensor_kernel_sum_parts_join(const struct tensor_kernel_sum_p
                                                 int64_t results, int64_t i) {
     struct tensor_kernel_number sum = {0, 0};
     for (int64_t part = 0; part < kernel->parts; ++part)
-        tensor_kernel_sum_add(&sum, tensor_kernel_load(&kernel->staging, part * results + i,
-                                                       kernel->staging.type));
+        tensor_kernel_sum_add(
+            &sum, tensor_kernel_load(&kernel->staging, part * results + i, kernel->staging.type));
     tensor_kernel_sum_write(&kernel->sum, i, sum);
 }
 
@@ -249,8 +251,7 @@ TENSOR_KERNEL void tensor_kernel_sum_parts_at(const struct tensor_kernel_sum_par
     const int64_t i = item % results, first = item / results * length;
     const int64_t end = first + length < count ? first + length : count;
     tensor_kernel_store(&kernel->staging, item,
-                        tensor_kernel_sum_range(&kernel->sum, i, first, end),
-                        kernel->staging.type);
+                        tensor_kernel_sum_range(&kernel->sum, i, first, end), kernel->staging.type);
     const int64_t group = i / kernel->group, group_first = group * kernel->group;
     const int64_t group_end =
         group_first + kernel->group < results ? group_first + kernel->group : results;
