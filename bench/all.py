@@ -68,7 +68,8 @@ def job(run, argv, tools=None):
         # The replays come first: they are the ones that can refuse an option.
         simulated = os.path.exists(tools.simulator)
         captures = os.path.exists(tools.capture)
-        count = 5 + simulated + captures
+        tensors = os.path.exists(tools.tensor)
+        count = 5 + simulated + captures + tensors
         traces = len(tools.traces)
         runner.step(1, count, f"replay of {traces} bundled traces under allocator settings")
         run.run(replay + tools.traces)
@@ -83,6 +84,10 @@ def job(run, argv, tools=None):
         if simulated:
             runner.step(5, count, "host cost of the simulated device")
             run.run([tools.simulator] + shared)
+        if tensors:
+            runner.step(5 + simulated, count, "cost of tensors, beside its limits")
+            table = run.run([tools.tensor, "--quick"] + shared)
+            limits.extend(["", "Cost of tensors, beside its limits"] + table.splitlines())
         if captures:
             runner.step(count - 1, count, "graph captures, with reuse inside them and without")
             table = run.run([tools.capture, "--quick"] + shared)

@@ -45,6 +45,7 @@ class Tools:
         # Absent with --config=cuda.
         self.simulator = os.path.join(root, "bench/simulator")
         self.capture = os.path.join(root, "bench/capture")
+        self.tensor = os.path.join(root, "bench/tensor")
         self.make = os.path.join(root, "trace/make")
         self.page = os.path.join(root, "reports/page")
         self.traces = sorted(glob.glob(os.path.join(root, "trace/**/*.tmt"), recursive=True))

@@ -54,6 +54,7 @@ sys.exit(130)
 
 MEASURED = [
     "allocator.json", "capture.json", "host_cost.json", "replay.json", "replay_speed.json", "simulator.json",
+    "tensor.json",
 ]
 
 
@@ -67,12 +68,13 @@ class Programs(unittest.TestCase):
         self.install("bench/replay_tool", self.write("replay.json"))
         self.install("bench/host_cost", self.write("host_cost.json"))
         self.install("bench/replay_speed_tool", self.write("replay_speed.json"))
-        for name in ("allocator.json", "capture.json", "simulator.json"):  # no report reads them
+        for name in ("allocator.json", "capture.json", "simulator.json", "tensor.json"):  # no report reads them
             with open(os.path.join(self.root, "made", name), "w", encoding="utf-8") as file:
                 file.write("{}")
         self.install("bench/allocator_tool", self.write("allocator.json") + "echo 3 of 4 limits kept")
         self.install("bench/capture", self.write("capture.json") + "echo reserved less")
         self.install("bench/simulator", self.write("simulator.json"))
+        self.install("bench/tensor", self.write("tensor.json") + "echo views within")
         self.install("trace/make", MAKE)
         self.install("reports/page", PAGE)
         self.install("trace/bundled/b.tmt", "")
@@ -137,6 +139,7 @@ class Programs(unittest.TestCase):
         self.assertIn("The setting to run for each trace", output)
         self.assertIn("\n\nCost of the caching allocator, beside its limits\n3 of 4 limits", output)
         self.assertIn("\n\nGraph captures\nreserved less", output)
+        self.assertIn("\n\nCost of tensors, beside its limits\nviews within", output)
         replay = self.arguments_of("replay.json")
         self.assertEqual(replay[:5], ["--out", self.out, "--seed", "9", "--quick"])
         self.assertNotIn("--config", replay)  # the C program knows which ones
@@ -148,6 +151,7 @@ class Programs(unittest.TestCase):
         limits = self.arguments_of("allocator.json")  # no trace here is a __default
         self.assertEqual(limits, ["--quick", *host_cost])
         self.assertEqual(self.arguments_of("capture.json"), ["--quick", *host_cost])
+        self.assertEqual(self.arguments_of("tensor.json"), ["--quick", *host_cost])
         speed = self.arguments_of("replay_speed.json")
         self.assertEqual(speed[:-1], host_cost)
         self.assertEqual(os.path.basename(speed[-1]), "made_1000000.tmt")

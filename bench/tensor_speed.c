@@ -89,34 +89,48 @@ static double fastest_ns(const struct bench_results *results, const struct speed
     return bench_fastest_ns(&result, BENCH_CLOCK_CPU) / (double)measured->operations;
 }
 
-static const char *verdict(double value, double at_most) {
-    return isnan(value) ? "" : value <= at_most ? "yes" : "NO";
+static double beside_ns(const struct bench_results *results, const struct speed_case *measured) {
+    double beside = measured->beside_count > 0 ? 0 : NAN;
+    for (int i = 0; i < measured->beside_count; i++)
+        beside += measured->beside_times[i] * fastest_ns(results, measured->beside[i]);
+    return beside;
 }
 
-static void row_print(struct bench_results *results, const struct speed_case *row) {
-    const double ns = fastest_ns(results, row);
+static void limit_note(struct bench_results *results, const struct speed_case *limited,
+                       double measured, double limit, bool is_within) {
+    const size_t index = bench_results_find(results, limited->name);
+    bench_results_counter(results, index, "measured", measured);
+    bench_results_counter(results, index, "limit", limit);
+    bench_results_counter(results, index, "within_limit", is_within);
+}
+
+// Notes what it prints.
+static void row_print(struct bench_results *results, const struct speed_case *row, bool is_quiet) {
+    const double ns = fastest_ns(results, row), beside = beside_ns(results, row);
+    char told[96] = "";
     if (isnan(ns)) return;
-    printf("  %-32s %12.1f", row->name, ns);
-    if (row->per_second_min > 0)
-        printf("  %6.2f million/s  at least %4.1f  %s", 1e3 / ns, row->per_second_min / 1e6,
-               verdict(row->per_second_min / 1e9, 1 / ns));
-    double beside = 0;
-    for (int i = 0; i < row->beside_count; i++)
-        beside += row->beside_times[i] * fastest_ns(results, row->beside[i]);
-    if (row->beside_count > 0) {
-        printf(" %12.1f  %6.2f", beside, ns / beside);
-        if (row->at_most > 0)
-            printf("  at most %4.1f  %s", row->at_most, verdict(ns / beside, row->at_most));
-        bench_results_counter(results, bench_results_find(results, row->name), "x_beside",
-                              ns / beside);
+    if (row->per_second_min > 0) {
+        const double per_second = 1e9 / ns;
+        const bool is_within = per_second >= row->per_second_min;
+        snprintf(told, sizeof told, "%15.2f million/s  at least %4.1f  %s", per_second / 1e6,
+                 row->per_second_min / 1e6, is_within ? "yes" : "NO");
+        limit_note(results, row, per_second, row->per_second_min, is_within);
+    } else if (!isnan(beside)) {
+        const bool is_within = ns / beside <= row->at_most;
+        const int length = snprintf(told, sizeof told, "%12.1f  %6.2f", beside, ns / beside);
+        if (row->at_most > 0) {
+            snprintf(told + length, sizeof told - (size_t)length, "  at most %4.1f  %s",
+                     row->at_most, is_within ? "yes" : "NO");
+            limit_note(results, row, ns / beside, row->at_most, is_within);
+        }
     }
-    printf("\n");
+    if (!is_quiet) printf("  %-32s %12.1f %s\n", row->name, ns, told);
 }
 
-static void table_print(struct bench_results *results) {
-    printf("  %-32s %12s %12s  %6s\n", "one operation", "ns", "beside, ns", "times");
-    for (size_t i = 0; i < case_count; i++)
-        row_print(results, &cases[i]);
+static void table_make(struct bench_results *results, bool is_quiet) {
+    if (!is_quiet)
+        printf("  %-32s %12s %12s  %6s\n", "one operation", "ns", "beside, ns", "times");
+    for (size_t i = 0; i < case_count; i++) row_print(results, &cases[i], is_quiet);
 }
 
 //--------------------------------------------------------------------------------------------------
@@ -162,10 +176,11 @@ static void print(const struct base_common *common, const struct bench_context *
         printf("tensor: %zu cases, results right, nothing left (seed %" PRIu64 ")\n",
                bench_results_count(results), common->seed);
     } else if (common->format_json) {
+        table_make(results, true);
         bench_results_print(results);
     } else {
         bench_context_print(context);
-        table_print(results);
+        table_make(results, false);
     }
 }
 
