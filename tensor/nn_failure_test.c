@@ -5,6 +5,57 @@
 #include <stdio.h>
 
 #define OPERANDS_MAX 4
+#define WORKSPACE 4096
+
+//------------------------------------------------------------------------------------------------
+// An allocator before another one, which refuses a request
+
+struct refusing {
+    struct allocator allocator;
+    struct allocator *inner;
+    uint64_t refuse_at; // counts down; 0: none is refused
+};
+
+static struct allocator *inner_of(struct allocator *allocator) {
+    return ((struct refusing *)allocator)->inner;
+}
+
+static enum base_status refusing_malloc(struct allocator *allocator, int device, size_t size,
+                                        cudaStream_t stream, void **pointer) {
+    struct refusing *refusing = (struct refusing *)allocator;
+    if (size > 0 && refusing->refuse_at > 0 && --refusing->refuse_at == 0)
+        return base_status_set(BASE_OUT_OF_MEMORY, "no memory for %zu bytes", size);
+    return allocator_malloc(refusing->inner, device, size, stream, pointer);
+}
+static enum base_status refusing_free(struct allocator *allocator, void *pointer) {
+    return allocator_free(inner_of(allocator), pointer);
+}
+static enum base_status refusing_stats(struct allocator *allocator, int device,
+                                       struct allocator_stats *stats) {
+    return allocator_stats(inner_of(allocator), device, stats);
+}
+
+static const struct allocator_operations refusing_operations = {
+    .name = "refusing",
+    .malloc = refusing_malloc,
+    .free = refusing_free,
+    .stats = refusing_stats,
+};
+
+static struct tensor_place refusing_place(int which, struct refusing *refusing) {
+    struct tensor_place place = nn_place(which);
+    *refusing = (struct refusing){.allocator = {.operations = &refusing_operations},
+                                  .inner = place.allocator};
+    place.allocator = &refusing->allocator;
+    return place;
+}
+
+static void refuse_at(const struct tensor_place *place, uint64_t at) {
+    ((struct refusing *)place->allocator)->refuse_at = at;
+}
+
+//------------------------------------------------------------------------------------------------
+// The walk
 
 struct example {
     const char *name; // as the sentence has it
@@ -202,9 +253,9 @@ static bool walk_step(const struct tensor_place *place, const struct example *ex
     const int64_t blocks = testing_live_blocks(place);
     for (int i = 0; i < operands.count; i++)
         versions[i] = testing_version(operands.all[i]);
-    tensor_host_allocator_fail_at(place->allocator, in_backward ? 0 : fail_at);
+    refuse_at(place, in_backward ? 0 : fail_at);
     enum base_status status = example->run(operands.all, operands.integers, &out);
-    tensor_host_allocator_fail_at(place->allocator, 0);
+    refuse_at(place, 0);
     if (status != BASE_OK) {
         BASE_CHECK_EQ(status, BASE_OUT_OF_MEMORY);
         sentence_names(example);
@@ -212,9 +263,9 @@ static bool walk_step(const struct tensor_place *place, const struct example *ex
     } else if (in_backward) {
         CHECK_OK(tensor_ones(place, TENSOR_FLOAT32, tensor_geometry(out)->sizes, tensor_rank(out),
                              &ones));
-        tensor_host_allocator_fail_at(place->allocator, fail_at);
+        refuse_at(place, fail_at);
         status = tensor_backward(out, ones, false);
-        tensor_host_allocator_fail_at(place->allocator, 0);
+        refuse_at(place, 0);
         BASE_CHECK(status == BASE_OK || status == BASE_OUT_OF_MEMORY);
     }
     operands_are_unchanged(&operands, versions);
@@ -225,27 +276,29 @@ static bool walk_step(const struct tensor_place *place, const struct example *ex
     return status == BASE_OK;
 }
 
-static void nothing_is_left_when_a_block_is_refused(void) {
-    struct tensor_place place = nn_place(0);
+static void nothing_is_left_when_a_block_is_refused(int which) {
+    struct refusing refusing;
+    const struct tensor_place place = refusing_place(which, &refusing);
     int refused = 0;
     for (size_t i = 0; i < sizeof examples / sizeof examples[0]; i++)
         for (int layout = 0; layout < NN_LAYOUTS; layout++)
             for (int in_backward = 0; in_backward < 2; in_backward++) {
-                uint64_t fail_at = 1;
+                uint64_t at = 1;
                 do
-                    base_check_context("%s, layout %d, block %llu of %s", examples[i].name, layout,
-                                       (unsigned long long)fail_at,
+                    base_check_context("%s on place %d, layout %d, block %llu of %s",
+                                       examples[i].name, which, layout, (unsigned long long)at,
                                        in_backward ? "its gradient" : "it");
-                while (!walk_step(&place, &examples[i], layout, fail_at++, in_backward));
-                BASE_CHECK(fail_at > 2); // each takes something
-                refused += (int)fail_at - 2;
+                while (!walk_step(&place, &examples[i], layout, at++, in_backward));
+                BASE_CHECK(at > 2); // each takes something
+                refused += (int)at - 2;
             }
-    printf("%d refusals\n", refused);
-    allocator_destroy(place.allocator);
+    printf("place %d: %d refusals\n", which, refused);
+    allocator_destroy(refusing.inner);
 }
 
-static void clipping_and_steps_leave_nothing(void) {
-    struct tensor_place place = nn_place(0);
+static void clipping_and_steps_leave_nothing(int which) {
+    struct refusing refusing;
+    const struct tensor_place place = refusing_place(which, &refusing);
     const struct tensor_adamw adamw = {
         .rate = 0.1, .beta1 = 0.5, .beta2 = 0.5, .epsilon = 1e-3, .is_single = true};
     struct tensor parameter, gradient, mean, square;
@@ -256,11 +309,11 @@ static void clipping_and_steps_leave_nothing(void) {
     const int64_t blocks = testing_live_blocks(&place);
     enum base_status status = BASE_OUT_OF_MEMORY;
     for (uint64_t fail_at = 1; status != BASE_OK; fail_at++) {
-        tensor_host_allocator_fail_at(place.allocator, fail_at);
+        refuse_at(&place, fail_at);
         status = tensor_adamw_step(&adamw, 1, 1, &parameter, &gradient, &mean, &square);
         if (status == BASE_OK)
             status = tensor_clip_grad_norm_(1, &gradient, 0.5, NULL);
-        tensor_host_allocator_fail_at(place.allocator, 0);
+        refuse_at(&place, 0);
         BASE_CHECK(status == BASE_OK || status == BASE_OUT_OF_MEMORY);
         BASE_CHECK_EQ(testing_live_blocks(&place), blocks);
         if (fail_at <= 2) { // the two temporaries of the step: nothing was written
@@ -274,7 +327,8 @@ static void clipping_and_steps_leave_nothing(void) {
     tensor_release(&gradient);
     tensor_release(&mean);
     tensor_release(&square);
-    testing_place_end(&place);
+    BASE_CHECK_EQ(testing_live_blocks(&place), 0);
+    allocator_destroy(refusing.inner);
 }
 
 // A workspace that no device has room for: the result goes again.
@@ -293,8 +347,11 @@ static void a_workspace_that_is_refused_leaves_nothing(void) {
 }
 
 int main(void) {
-    nothing_is_left_when_a_block_is_refused();
-    clipping_and_steps_leave_nothing();
+    tensor_set_workspaces(WORKSPACE, WORKSPACE);
+    for (int which = 0; which < NN_PLACES; which++) {
+        nothing_is_left_when_a_block_is_refused(which);
+        clipping_and_steps_leave_nothing(which);
+    }
     a_workspace_that_is_refused_leaves_nothing();
     return 0;
 }

@@ -247,6 +247,20 @@ static void losses_agree(const double a[STEPS], const double b[STEPS], double to
     }
 }
 
+// On a stream that nothing orders with the default one.
+static void a_stream_of_its_own_does(const double losses[STEPS]) {
+    struct tensor_place place = nn_place(1);
+    double again[STEPS];
+    cudaStream_t stream;
+    BASE_CHECK_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    tensor_set_stream(0, stream);
+    a_transformer_learns_by_heart(&place, again);
+    tensor_set_stream(0, NULL);
+    BASE_CHECK_EQ(memcmp(losses, again, sizeof again), 0); // to the bit
+    allocator_destroy(place.allocator);
+    BASE_CHECK_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
 int main(void) {
     static double losses[NN_PLACES][OPTIMIZERS][STEPS], of_transformer[NN_PLACES][STEPS];
     for (int which = 0; which < NN_PLACES; which++) {
@@ -260,5 +274,6 @@ int main(void) {
         losses_agree(losses[0][optimizer], losses[1][optimizer], 1e-4);
     losses_agree(losses[0][ADAMW], losses[0][ADAMW_SINGLE], 1e-4);
     losses_agree(of_transformer[0], of_transformer[1], 1e-3);
+    a_stream_of_its_own_does(of_transformer[1]);
     return 0;
 }
