@@ -87,7 +87,7 @@ enum base_status cca__node_dependencies(cudaGraphNode_t node, struct cca__node_l
     if (status != BASE_OK) return status;
     size_t count = DEPENDENCIES_AT_ONCE;
     status = ask(node, list->nodes + list->count, edges, &count);
-    if (status != BASE_OK) return status;
+    if (__builtin_expect(status != BASE_OK, 0)) return status;
     if (count >= DEPENDENCIES_AT_ONCE) return ask_many(node, list);
     list->count += count;
     return BASE_OK;

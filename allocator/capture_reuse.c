@@ -13,11 +13,16 @@
 
 #include <stdlib.h>
 
+#define MARKERS_FEW 4
+
 struct cca__reuse_ticket {
     uint64_t token, order;
     struct cca__reuse_view *view; // in one of whose lists it is; NULL: unused, or never proven
-    cudaGraphNode_t *markers;
     size_t marker_count;
+    union { // few markers lie in the ticket
+        cudaGraphNode_t few[MARKERS_FEW];
+        cudaGraphNode_t *many;
+    };
     bool is_dropped; // given back as soon as its list is taken
     uint32_t next;   // in the list of a node, of what is to be judged, or of unused
                      // tickets
@@ -80,9 +85,31 @@ static enum base_status ticket_take(struct cca__capture_reuse *reuse, uint32_t *
     return BASE_OK;
 }
 
+static const cudaGraphNode_t *markers_of(const struct cca__reuse_ticket *ticket) {
+    return ticket->marker_count <= MARKERS_FEW ? ticket->few : ticket->many;
+}
+
+static void markers_free(const struct cca__reuse_ticket *ticket) {
+    if (ticket->marker_count > MARKERS_FEW) free(ticket->many);
+}
+
+static enum base_status markers_set(struct cca__reuse_ticket *ticket,
+                                    const struct cca__node_list *markers) {
+    cudaGraphNode_t *copy = ticket->few;
+    if (markers->count > MARKERS_FEW) copy = malloc(markers->count * sizeof(cudaGraphNode_t));
+    if (copy == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "out of host memory for %zu graph nodes",
+                               markers->count);
+    for (size_t index = 0; index < markers->count; ++index)
+        copy[index] = markers->nodes[index];
+    if (markers->count > MARKERS_FEW) ticket->many = copy;
+    ticket->marker_count = markers->count;
+    return BASE_OK;
+}
+
 static void ticket_give_back(struct cca__capture_reuse *reuse, uint32_t number) {
     struct cca__reuse_ticket *const ticket = ticket_at(reuse, number);
-    free(ticket->markers);
+    markers_free(ticket);
     *ticket = (struct cca__reuse_ticket){.next = reuse->first_unused};
     reuse->first_unused = number;
 }
@@ -152,10 +179,10 @@ static enum base_status ticket_wait(struct cca__capture_reuse *reuse, uint32_t n
     struct cca__reuse_ticket *const ticket = ticket_at(reuse, number);
     struct cca__reuse_view *const view = ticket->view;
     for (size_t index = 0; index < ticket->marker_count; ++index) {
-        const uint64_t known = flags_of(view, ticket->markers[index]);
+        const uint64_t known = flags_of(view, markers_of(ticket)[index]);
         if ((known & NODE_VISITED) != 0) continue;
         ticket->next = (uint32_t)(known >> TICKET_SHIFT);
-        return set_flags(view, ticket->markers[index],
+        return set_flags(view, markers_of(ticket)[index],
                          (known & NODE_FLAGS) | (uint64_t)number << TICKET_SHIFT);
     }
     ticket->next = view->to_judge;
@@ -165,7 +192,7 @@ static enum base_status ticket_wait(struct cca__capture_reuse *reuse, uint32_t n
 
 static bool all_visited(const struct cca__reuse_ticket *ticket) {
     for (size_t index = 0; index < ticket->marker_count; ++index)
-        if ((flags_of(ticket->view, ticket->markers[index]) & NODE_VISITED) == 0) return false;
+        if ((flags_of(ticket->view, markers_of(ticket)[index]) & NODE_VISITED) == 0) return false;
     return true;
 }
 
@@ -350,39 +377,38 @@ static enum base_status gather_markers(const struct cca__capture_state *first,
     return status;
 }
 
+static enum base_status ticket_make(struct cca__capture_reuse *reuse, struct cca__reuse_view *view,
+                                    uint64_t token, uint32_t *made) {
+    uint32_t number;
+    enum base_status status = ticket_take(reuse, &number);
+    if (status != BASE_OK) return status;
+    struct cca__reuse_ticket *const ticket = ticket_at(reuse, number);
+    *ticket = (struct cca__reuse_ticket){.token = token, .order = reuse->deferred, .view = view};
+    status = markers_set(ticket, &reuse->markers);
+    if (status == BASE_OK) status = ticket_wait(reuse, number);
+    if (status != BASE_OK) {
+        ticket_give_back(reuse, number);
+        return status;
+    }
+    ++reuse->deferred;
+    *made = number;
+    return BASE_OK;
+}
+
 enum base_status cca__reuse_defer(struct cca__capture_reuse *reuse,
                                   const struct cca__capture_state *state,
                                   const cudaStream_t *streams, size_t stream_count, uint64_t token,
                                   uint32_t *ticket) {
     const unsigned long long capture = state->capture; // STATE goes with the next question
-    struct cca__node_list markers = {0};
     struct cca__reuse_view *view;
-    uint32_t number = 0;
-    enum base_status status = gather_markers(state, streams, stream_count, &markers);
-    if (status == BASE_OK && markers.count > 0) {
-        status = view_of(reuse, streams[0], capture, &view);
-        if (status == BASE_OK) status = ticket_take(reuse, &number);
-        if (status == BASE_OK) {
-            *ticket_at(reuse, number) = (struct cca__reuse_ticket){
-                .token = token,
-                .order = reuse->deferred,
-                .view = view,
-                .markers = markers.nodes,
-                .marker_count = markers.count,
-            };
-            status = ticket_wait(reuse, number);
-            if (status == BASE_OK) {
-                ++reuse->deferred;
-                *ticket = number;
-                return BASE_OK;
-            }
-            ticket_at(reuse, number)->markers = NULL;
-            ticket_give_back(reuse, number);
-        }
+    reuse->markers.count = 0;
+    enum base_status status = gather_markers(state, streams, stream_count, &reuse->markers);
+    if (status == BASE_OK && reuse->markers.count == 0) {
+        *ticket = 0;
+        return BASE_OK;
     }
-    cca__node_list_deinit(&markers);
-    if (status == BASE_OK) *ticket = 0;
-    return status;
+    if (status == BASE_OK) status = view_of(reuse, streams[0], capture, &view);
+    return status == BASE_OK ? ticket_make(reuse, view, token, ticket) : status;
 }
 
 enum base_status cca__reuse_look(struct cca__capture_reuse *reuse, cudaStream_t stream,
@@ -426,9 +452,10 @@ void cca__reuse_deinit(struct cca__capture_reuse *reuse) {
         free(view);
     }
     for (size_t number = 1; number < reuse->ticket_count; ++number)
-        free(reuse->tickets[number].markers);
+        markers_free(ticket_at(reuse, (uint32_t)number));
     base_address_map_deinit(&reuse->views);
     free(reuse->view_list);
+    cca__node_list_deinit(&reuse->markers);
     free(reuse->tickets);
     free(reuse->proofs);
     free(reuse->proven);

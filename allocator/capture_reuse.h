@@ -42,7 +42,8 @@ struct cca__capture_reuse {
     struct cca__reuse_ticket *tickets; // 0 is none
     size_t ticket_count, ticket_capacity;
     uint32_t first_unused;
-    uint64_t deferred; // tickets made so far: their order
+    struct cca__node_list markers; // of the free that is being noted
+    uint64_t deferred;             // tickets made so far: their order
     struct cca__reuse_proof {
         uint64_t order, token;
     } * proofs;             // of the last look

@@ -80,6 +80,14 @@ class Capture(unittest.TestCase):
         self.assertGreater(first["nodes"], off["nodes"])
         quotient = runs["capture/long/current"]["x_off"]
         self.assertIn(f"current form over none: {quotient:.3f} ", output)
+        chase = runs["capture/growth/chase/100"]["exponent"]
+        for name, limit in ("long/current", 1.05), ("growth/current/100", chase + 0.1):
+            run = runs["capture/" + name]
+            self.assertAlmostEqual(run["limit"], limit)
+            measured = run["x_off" if name == "long/current" else "exponent"]
+            self.assertEqual(run["within_limit"], measured <= run["limit"])
+            kept = "yes" if run["within_limit"] else "NO"
+            self.assertRegex(output, f" {measured:.2f} +{limit:.2f}  {kept}\n")
 
     def test_json_is_all_that_stdout_gets(self):
         status, output, errors = self.run_tool("--quick", "--format", "json", "--out", self.out)
