@@ -329,5 +329,9 @@ enum base_status tensor_backward(struct tensor self, struct tensor gradient, boo
             "element 0 of tensors does not require grad and does not have a grad_fn");
     if (gradient.impl == NULL && own->numel != 1)
         return tensor__error("grad can be implicitly created only for scalar outputs");
-    return tape_backward(self.impl, gradient, retain);
+    // What it starts with lives until all has run, as in PyTorch, where the caller holds it.
+    struct tensor given = gradient.impl != NULL ? tensor_retain(gradient) : gradient, first = {0};
+    const enum base_status status = tape_backward(self.impl, &given, retain, &first);
+    tensor_release(&first);
+    return status;
 }

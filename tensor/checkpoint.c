@@ -29,7 +29,7 @@ static enum base_status checkpoint_back(struct tape_node *node, struct tensor *g
         status = payload->function(payload->context, leaf, &result);
     tensor_set_grad_mode(false);
     if (status == BASE_OK)
-        status = tensor_backward(result, gradients[0], false);
+        status = tape_backward(result.impl, &gradients[0], false, NULL);
     if (status == BASE_OK && tape_wants(node, 0))
         results[0] = tensor_retain(tensor_grad(leaf));
     tensor_release(&result);

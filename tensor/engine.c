@@ -363,15 +363,17 @@ static enum base_status task_run(struct run *run, size_t place) {
     return status;
 }
 
-static enum base_status root_gradient(struct tensor_impl *root, struct tensor gradient,
+// *result: *gradient, taken over, or 1 if there is none; as the root's node wants it.
+static enum base_status root_gradient(struct tensor_impl *root, struct tensor *gradient,
                                       const struct tape_metadata *want, struct tensor *result) {
-    if (gradient.impl == NULL) {
+    if (gradient->impl == NULL) {
         const enum base_status status = tensor_ones(
             &root->storage->place, root->type, root->geometry.sizes, root->geometry.rank, result);
         if (status != BASE_OK)
             return status;
     } else {
-        *result = tensor_retain(gradient);
+        *result = *gradient;
+        gradient->impl = NULL;
     }
     const enum base_status status = gradient_fit(result, want);
     if (status != BASE_OK)
@@ -379,7 +381,8 @@ static enum base_status root_gradient(struct tensor_impl *root, struct tensor gr
     return status;
 }
 
-enum base_status tape_backward(struct tensor_impl *root, struct tensor gradient, bool retain) {
+enum base_status tape_backward(struct tensor_impl *root, struct tensor *gradient, bool retain,
+                               struct tensor *first) {
     struct tape_edge start = {0};
     struct run run = {.retain = retain};
     const bool was_off = tensor__gradients_off();
@@ -392,11 +395,10 @@ enum base_status tape_backward(struct tensor_impl *root, struct tensor gradient,
     if (status == BASE_OK)
         status = root_gradient(root, gradient, &start.node->outputs[start.output],
                                &run.tasks[0].gradients[start.output]);
-    struct tensor first = {0}; // the caller's, in PyTorch: it lives until all has run
-    if (status == BASE_OK) {
-        first = tensor_retain(run.tasks[0].gradients[start.output]);
+    if (status == BASE_OK && first != NULL)
+        *first = tensor_retain(run.tasks[0].gradients[start.output]);
+    if (status == BASE_OK)
         ready_push(&run, 0);
-    }
     while (status == BASE_OK && run.ready_count > 0)
         status = task_run(&run, ready_pop(&run));
     for (size_t place = 0; place < run.count; place++) {
@@ -404,7 +406,7 @@ enum base_status tape_backward(struct tensor_impl *root, struct tensor gradient,
             tensor_release(&run.tasks[place].gradients[output]);
         free(run.tasks[place].gradients);
     }
-    tensor_release(&first);
+    tensor_release(gradient);
     base_address_map_deinit(&run.index);
     free(run.tasks);
     free(run.ready);

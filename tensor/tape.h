@@ -124,8 +124,10 @@ void tape_saved_renew(struct tape_node *node, int slot);
 enum base_status tape_unpack(struct tape_node *node, int slot, struct tensor *result) BASE_MUST_USE;
 void tape_release_saved(struct tape_node *node);
 
-// The engine: runs from ROOT's node with GRADIENT.
-enum base_status tape_backward(struct tensor_impl *root, struct tensor gradient,
-                               bool retain) BASE_MUST_USE;
+// The engine: runs from ROOT's node with *gradient (none: 1), which it releases, whatever happens:
+// who hands over the only handle lets its memory be reused for what is computed of it. *first (may
+// be NULL): a handle on what it started with, if it did.
+enum base_status tape_backward(struct tensor_impl *root, struct tensor *gradient, bool retain,
+                               struct tensor *first) BASE_MUST_USE;
 
 #endif

@@ -56,7 +56,7 @@ static struct workload_requests requests_of(const char *path) {
 // requests of the sort that an embedding's gradient does. So the limits are far below the 5 %, 10 %
 // and 0.1 that are asked for.
 #define PEAK_MAX 0.001
-#define COUNT_MAX 0.065
+#define COUNT_MAX 0.07
 #define DISTANCE_MAX 0.06
 
 static const struct {
