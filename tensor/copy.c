@@ -150,7 +150,7 @@ static enum base_status copy_into(struct tensor self, struct tensor source, bool
         tensor__write_end(self, &write);
     else
         tensor__write_abandon(&write);
-    return status;
+    return tensor__explain(status, "copy_", (struct tensor[]){self, source}, 2);
 }
 
 // Between places a gradient has to travel, too: it does so with the move, which is on the graph.

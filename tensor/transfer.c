@@ -6,6 +6,7 @@
 #include "tensor/formulas.h"
 #include "tensor/guard.h"
 #include "tensor/iterate.h"
+#include "tensor/operator.h"
 
 static size_t bytes_of(const struct tensor_impl *impl) {
     return (size_t)impl->geometry.numel * tensor_type_size(impl->type);
@@ -191,13 +192,5 @@ enum base_status tensor_to_place(struct tensor self, const struct tensor_place *
         status = tensor__is_same_place(place, from)
                      ? tensor__copy_elements(made.impl, self.impl)
                      : tensor__transfer(made.impl, self.impl, non_blocking);
-    if (status == BASE_OK) status = tape_prepare(made.impl, node);
-    if (status == BASE_OK) {
-        tape_finish(made.impl, node, 0);
-        *result = made;
-    } else {
-        tensor_release(&made);
-    }
-    tape_node_drop(node);
-    return status;
+    return tensor__explain(tape_end(status, node, &made, result), "to", &self, 1);
 }

@@ -51,6 +51,8 @@ static struct allocator *forgetful_around(struct allocator *allocator) {
 //------------------------------------------------------------------------------------------------
 // A run on a fresh device.
 
+static uint64_t interleaving; // of the threads; 0: as they come
+
 static struct outcome run(const struct workload_program *program, struct workload_options options,
                           const char *config, const char *schedule, bool is_forgetful) {
     struct allocator *inner, *outer;
@@ -72,7 +74,9 @@ static struct outcome run(const struct workload_program *program, struct workloa
             workload_race_blocks_create(is_forgetful ? forgetful_around(inner) : inner, &outer),
             BASE_OK);
     options.allocator = outer;
+    if (interleaving != 0) sim_serialize(interleaving);
     outcome.status = workload_program_run(program, &options, &outcome.result);
+    if (interleaving != 0) sim_serialize_end();
     sim_race_stop();
     outcome.races = sim_race_count(SIM_RACE_RULE_COUNT);
     BASE_CHECK_EQ(allocator_stats(inner, 0, &stats), BASE_OK);
@@ -141,6 +145,22 @@ static void every_variant_runs(const struct workload_program *program) {
         BASE_CHECK_EQ(cached.races + direct.races, 0);
         BASE_CHECK_EQ(cached.result.checksum, direct.result.checksum);
     }
+}
+
+// Which thread goes next at each lock and each CUDA call is drawn from a number.
+static void interleavings_do_not_matter(uint64_t count) {
+    const struct workload_program *program;
+    uint64_t checksum = 0;
+    BASE_CHECK_EQ(workload_program_find("patterns", &program), BASE_OK);
+    for (interleaving = 1; interleaving <= count; ++interleaving) {
+        const struct workload_options options = {.variant = "bleed", .seed = 2};
+        const struct outcome outcome = run(program, options, "", "lazy", false);
+        BASE_CHECK_EQ(outcome.status, BASE_OK);
+        BASE_CHECK_EQ(outcome.races, 0);
+        if (interleaving == 1) checksum = outcome.result.checksum;
+        BASE_CHECK_EQ(outcome.result.checksum, checksum);
+    }
+    interleaving = 0;
 }
 
 static const struct workload_program *named(const char *name) {
@@ -254,6 +274,7 @@ int main(int argc, char **argv) {
     }
     for (uint64_t seed = 1; seed <= seeds; ++seed)
         one_model_has_one_checksum(seed);
+    interleavings_do_not_matter(seeds);
     a_forgetful_allocator_is_found();
     wrong_options_are_refused();
     base_check_context(NULL);
