@@ -76,8 +76,8 @@ struct tape_join_payload {
 // nn.h. Slots and payloads as nn_*.c fill them.
 extern const struct tape_formula tape_addmm, tape_gelu, tape_gelu_tanh, tape_silu, tape_sigmoid,
     tape_tanh, tape_exp, tape_log, tape_softmax, tape_log_softmax, tape_layer_norm, tape_rms_norm,
-    tape_embedding, tape_dropout, tape_masked_fill, tape_nll_loss, tape_attention, tape_mean,
-    tape_mean_dims;
+    tape_embedding, tape_dropout, tape_masked_fill, tape_nll_loss, tape_cross_entropy,
+    tape_attention, tape_mean, tape_mean_dims;
 
 // Softmax: saved 0 the result.
 struct tape_softmax_payload {
@@ -104,6 +104,10 @@ struct tape_nll_payload {
     int rank;
     int64_t ignored;
     bool is_mean;
+};
+// Cross-entropy row by row: saved 0 the logits, 1 the targets, 2 the logarithms of sums.
+struct tape_cross_entropy_payload {
+    int64_t ignored;
 };
 // Attention: saved 0 to 2 query, key, value; 3 the result; 4 the logarithms of sums.
 struct tape_attention_payload {

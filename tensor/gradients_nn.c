@@ -213,6 +213,53 @@ static enum base_status nll_back(struct tape_node *node, struct tensor *gradient
     return status;
 }
 
+static enum base_status cross_entropy_run(int64_t ignored, struct tensor gradient,
+                                          struct tensor self, struct tensor targets,
+                                          struct tensor total, struct tensor *result) {
+    const struct tensor_geometry *shape = &self.impl->geometry;
+    const struct tensor_model_backend *model;
+    struct tensor_device_stream stream;
+    struct tensor_kernel_cross_entropy_gradient kernel = {.columns = shape->sizes[1],
+                                                          .ignored = ignored,
+                                                          .gradient_stride =
+                                                              gradient.impl->geometry.strides[0],
+                                                          .scale = 1};
+    enum base_status status = tensor__rows(self.impl, 1, &kernel.shape, &kernel.a);
+    if (status == BASE_OK)
+        status = tensor__flat(targets.impl, &kernel.targets);
+    if (status == BASE_OK)
+        status = tensor__flat(total.impl, &kernel.total);
+    if (status == BASE_OK)
+        status = tensor__array(gradient.impl, NULL, &kernel.gradient);
+    if (status == BASE_OK)
+        status = tensor__make(self.impl, self.impl->type, shape->sizes, shape->rank, result);
+    if (status == BASE_OK)
+        status = tensor__rows(result->impl, 1, NULL, &kernel.out);
+    if (status == BASE_OK)
+        status = tensor__model(self.impl, &model, &stream);
+    return status != BASE_OK ? status : model->cross_entropy_gradient(&kernel, stream);
+}
+
+static enum base_status cross_entropy_back(struct tape_node *node, struct tensor *gradients,
+                                           struct tensor *results) {
+    const struct tape_cross_entropy_payload *payload = node->payload;
+    struct tensor self = {0}, targets = {0}, total = {0};
+    if (is_idle(node, gradients))
+        return BASE_OK;
+    enum base_status status = tape_unpack(node, 0, &self);
+    if (status == BASE_OK)
+        status = tape_unpack(node, 1, &targets);
+    if (status == BASE_OK)
+        status = tape_unpack(node, 2, &total);
+    if (status == BASE_OK)
+        status =
+            cross_entropy_run(payload->ignored, gradients[0], self, targets, total, &results[0]);
+    tensor_release(&self);
+    tensor_release(&targets);
+    tensor_release(&total);
+    return status;
+}
+
 #define FORMULA(variable, text, function)                                                          \
     const struct tape_formula variable = {.name = text, .apply = function}
 
@@ -231,3 +278,4 @@ FORMULA(tape_softmax, "SoftmaxBackward0", softmax_back);
 FORMULA(tape_log_softmax, "LogSoftmaxBackward0", log_softmax_back);
 FORMULA(tape_embedding, "EmbeddingBackward0", embedding_back);
 FORMULA(tape_nll_loss, "NllLossBackward0", nll_back);
+FORMULA(tape_cross_entropy, "CrossEntropyBackward0", cross_entropy_back);

@@ -149,6 +149,13 @@ enum base_status tensor_cross_entropy(struct tensor self, struct tensor targets,
                                       enum tensor_reduction reduction,
                                       struct tensor *result) BASE_MUST_USE;
 
+// A loss for each row of logits [n, classes], 0 where the target is ignored: in one step, which
+// takes the losses and a number for each row (float32; float64 for itself) and keeps that, the
+// logits and the targets. (PyTorch has log_softmax and nll_loss for this, too, and keeps the
+// logarithms.)
+enum base_status tensor_cross_entropy_rows(struct tensor self, struct tensor targets,
+                                           int64_t ignored, struct tensor *result) BASE_MUST_USE;
+
 //------------------------------------------------------------------------------------------------
 // Steps of an optimiser: outside the graph, in place, each counted as a write. COUNT tensors a
 // list; a gradient that is none leaves its parameter out. Tensors of a parameter have one shape and

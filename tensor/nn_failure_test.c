@@ -106,6 +106,10 @@ static enum base_status cross_entropy(struct tensor *in, struct tensor integers,
                                       struct tensor *out) {
     return tensor_cross_entropy(in[0], integers, TENSOR_IGNORED, TENSOR_MEAN, out);
 }
+static enum base_status cross_entropy_rows(struct tensor *in, struct tensor integers,
+                                           struct tensor *out) {
+    return tensor_cross_entropy_rows(in[0], integers, TENSOR_IGNORED, out);
+}
 static enum base_status dropout(struct tensor *in, struct tensor integers, struct tensor *out) {
     struct tensor_generator generator = {3, 0};
     (void)integers;
@@ -178,6 +182,7 @@ static const struct example examples[] = {
     {"mean", 1, {2}, {{3, 4}}, mean, "float32 [3, 4]"},
     {"embedding", 1, {2}, {{5, 3}}, embedding, "float32 [5, 3], int64 [4]"},
     {"cross_entropy", 1, {2}, {{4, 3}}, cross_entropy, "float32 [4, 3]"},
+    {"cross_entropy_rows", 1, {2}, {{4, 3}}, cross_entropy_rows, "float32 [4, 3], int64 [4]"},
     {"dropout", 1, {3}, {{2, 3, 4}}, dropout, "float32 [2, 3, 4]"},
     {"scaled_dot_product_attention",
      3,

@@ -106,6 +106,17 @@ static void cross_entropy(const place *where, const struct tensor *in, struct te
 static void cross_entropy_sum(const place *where, const struct tensor *in, struct tensor *out) {
     cross_entropy_by(where, in, out, TENSOR_SUM);
 }
+static void cross_entropy_rows(const place *where, const struct tensor *in, struct tensor *out) {
+    struct tensor targets = integers(where, (int64_t[]){3, TENSOR_IGNORED, 0, 3}, SIZES(4));
+    CHECK_OK(tensor_cross_entropy_rows(in[0], targets, TENSOR_IGNORED, out));
+    tensor_release(&targets);
+}
+static void cross_entropy_of_rows(const place *where, const struct tensor *in, struct tensor *out) {
+    struct tensor losses;
+    cross_entropy_rows(where, in, &losses);
+    CHECK_OK(tensor_sum(losses, out)); // its gradient is one number for all rows
+    tensor_release(&losses);
+}
 static void cross_entropy_of_one(const place *where, const struct tensor *in, struct tensor *out) {
     struct tensor target = integers(where, (int64_t[]){2}, NULL, 0);
     CHECK_OK(tensor_cross_entropy(in[0], target, TENSOR_IGNORED, TENSOR_MEAN, out));
@@ -198,6 +209,8 @@ static const struct example examples[] = {
     {"cross_entropy", 1, {2}, {{4, 5}}, cross_entropy, false},
     {"cross_entropy, sum", 1, {2}, {{4, 5}}, cross_entropy_sum, false},
     {"cross_entropy of one row", 1, {1}, {{5}}, cross_entropy_of_one, false},
+    {"cross_entropy_rows", 1, {2}, {{4, 5}}, cross_entropy_rows, false},
+    {"the sum of cross_entropy_rows", 1, {2}, {{4, 5}}, cross_entropy_of_rows, false},
     {"dropout", 1, {3}, {{2, 3, 4}}, dropout, false},
     {"masked_fill", 1, {3}, {{2, 3, 4}}, masked_fill, false},
     {"masked_fill of a column", 1, {2}, {{3, 1}}, masked_fill, false},

@@ -98,3 +98,64 @@ enum base_status tensor_cross_entropy(struct tensor self, struct tensor targets,
     }
     return tensor__explain(status, "cross_entropy", operands, 2);
 }
+
+//------------------------------------------------------------------------------------------------
+// In one step, a loss for each row
+
+static enum base_status rows_write(struct tensor self, struct tensor targets, struct tensor made,
+                                   struct tensor total, int64_t ignored) {
+    const struct tensor_model_backend *model;
+    struct tensor_device_stream stream;
+    struct tensor_kernel_cross_entropy kernel = {.columns = self.impl->geometry.sizes[1],
+                                                 .ignored = ignored};
+    enum base_status status = tensor__rows(self.impl, 1, &kernel.shape, &kernel.a);
+    if (status == BASE_OK)
+        status = tensor__flat(targets.impl, &kernel.targets);
+    if (status == BASE_OK)
+        status = tensor__flat(made.impl, &kernel.loss);
+    if (status == BASE_OK)
+        status = tensor__flat(total.impl, &kernel.total);
+    if (status == BASE_OK)
+        status = tensor__model(made.impl, &model, &stream);
+    return status != BASE_OK ? status : model->cross_entropy(&kernel, stream);
+}
+
+static enum base_status rows_save(struct tape_node *node, struct tensor self, struct tensor targets,
+                                  struct tensor total, int64_t ignored) {
+    if (node == NULL)
+        return BASE_OK;
+    ((struct tape_cross_entropy_payload *)node->payload)->ignored = ignored;
+    enum base_status status = tape_save(node, 0, self.impl);
+    if (status == BASE_OK)
+        status = tape_save(node, 1, targets.impl);
+    return status != BASE_OK ? status : tape_save_result(node, 2, total.impl);
+}
+
+enum base_status tensor_cross_entropy_rows(struct tensor self, struct tensor targets,
+                                           int64_t ignored, struct tensor *result) {
+    struct tape_node *node = NULL;
+    struct tensor flat = {0}, made = {0}, total = {0};
+    const struct tensor operands[] = {self, targets};
+    enum base_status status = tape_begin(&tape_cross_entropy, &self, 1, 1,
+                                         sizeof(struct tape_cross_entropy_payload), &node);
+    if (status == BASE_OK)
+        status = loss_check(self, targets);
+    if (status == BASE_OK && self.impl->geometry.rank != 2)
+        status = tensor__error("cross_entropy_rows: logits of 2 dimensions, not %d",
+                               self.impl->geometry.rank);
+    if (status == BASE_OK)
+        status = tensor_contiguous(targets, TENSOR_CONTIGUOUS, &flat);
+    if (status == BASE_OK)
+        status = tensor__make(self.impl, self.impl->type, self.impl->geometry.sizes, 1, &made);
+    if (status == BASE_OK)
+        status = tensor__make(self.impl, tensor__wide(self.impl->type), self.impl->geometry.sizes,
+                              1, &total);
+    if (status == BASE_OK)
+        status = rows_write(self, flat, made, total, ignored);
+    if (status == BASE_OK)
+        status = rows_save(node, self, flat, total, ignored);
+    tensor_release(&flat);
+    tensor_release(&total);
+    return tensor__explain(tape_end(status, node, &made, result), "cross_entropy_rows", operands,
+                           2);
+}

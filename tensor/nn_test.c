@@ -232,6 +232,33 @@ static void means_and_the_greatest_are_those_of_a_loop(const struct drawn *drawn
     free(x);
 }
 
+// To 16 bits and back: gradients go the same way, in the type of each.
+static void conversions_pass_gradients(const struct drawn *drawn) {
+    double *x;
+    struct drawn wide = *drawn;
+    wide.type = TENSOR_FLOAT32;
+    struct tensor in = operand(&wide, SIZES(2, 3), &x), other, twice, back;
+    CHECK_OK(tensor_set_requires_grad(in, true));
+    CHECK_OK(tensor_to(in, drawn->type, TENSOR_PRESERVE, &other));
+    CHECK_OK(tensor_mul(other, tensor_operand_integer(2), &twice));
+    CHECK_OK(tensor_to(twice, TENSOR_FLOAT32, TENSOR_PRESERVE, &back));
+    BASE_CHECK_EQ(tensor_type(twice), drawn->type);
+    CHECK_OK(tensor_backward(back, back, false));
+    BASE_CHECK_EQ(tensor_type(tensor_grad(in)), TENSOR_FLOAT32);
+    double *got = nn_read(tensor_grad(in)), *rounded = nn_read(back);
+    for (int i = 0; i < 6; i++) { // what comes back is exact in either type
+        BASE_CHECK(got[i] == 2 * rounded[i]);
+        BASE_CHECK(fabs(rounded[i] - 2 * x[i]) <= step_of(drawn->type));
+    }
+    free(got);
+    free(rounded);
+    free(x);
+    tensor_release(&in);
+    tensor_release(&other);
+    tensor_release(&twice);
+    tensor_release(&back);
+}
+
 static void masks_choose(const struct drawn *drawn) {
     const int64_t rows = 1 + draw(drawn, 4), columns = 1 + draw(drawn, 6);
     bool values[8];
@@ -300,6 +327,16 @@ static void cross_entropy_is_that_of_a_loop(const struct drawn *drawn) {
     CHECK_OK(tensor_from_bytes(drawn->place, TENSOR_INT64, SIZES(rows), chosen, &targets));
     CHECK_OK(tensor_cross_entropy(in, targets, IGNORED, is_mean ? TENSOR_MEAN : TENSOR_SUM, &out));
     check(drawn, out, wanted);
+    struct tensor losses;
+    CHECK_OK(tensor_cross_entropy_rows(in, targets, IGNORED, &losses));
+    wanted = room(rows);
+    for (int64_t i = 0; i < rows; i++) {
+        double sum = 0;
+        for (int64_t j = 0; j < classes; j++)
+            sum += exp(x[i * classes + j]);
+        wanted[i] = chosen[i] == IGNORED ? 0 : log(sum) - x[i * classes + chosen[i]];
+    }
+    check(drawn, losses, wanted);
     tensor_release(&in);
     tensor_release(&targets);
     free(x);
@@ -482,6 +519,7 @@ int main(int argc, char **argv) {
         norms_take_wide_weights,
         embedding_takes_rows,
         means_and_the_greatest_are_those_of_a_loop,
+        conversions_pass_gradients,
         masks_choose,
         dropout_goes_by_seed_and_place,
         cross_entropy_is_that_of_a_loop,
