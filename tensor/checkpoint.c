@@ -60,14 +60,5 @@ enum base_status tensor_checkpoint(tensor_function *function, void *context, str
     if (status == BASE_OK)
         status = tensor_detach(inside, &made);
     tensor_release(&inside);
-    if (status == BASE_OK)
-        status = tape_prepare(made.impl, node);
-    if (status == BASE_OK) {
-        tape_finish(made.impl, node, 0);
-        *result = made;
-    } else {
-        tensor_release(&made);
-    }
-    tape_node_drop(node);
-    return status;
+    return tape_end(status, node, &made, result);
 }
