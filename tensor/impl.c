@@ -68,12 +68,19 @@ static inline enum base_status impl_make(struct tensor_storage *storage, enum te
 
 static void version_share(struct tensor_impl *impl, const struct tensor_impl *source) {
     impl->version = source->version;
-    if (source->version != NULL)
-        tensor_count_up_weak(&version_owner(source->version)->count);
+    if (source->version == NULL)
+        return;
+    tensor_count_up_weak(&version_owner(source->version)->count);
+    __atomic_fetch_add(&source->version->alias_count, 1, __ATOMIC_RELAXED);
+}
+
+static void version_leave(struct tensor_version *version) {
+    __atomic_fetch_sub(&version->alias_count, 1, __ATOMIC_RELAXED);
+    impl_drop_weak(version_owner(version));
 }
 
 static void version_begin(struct tensor_impl *impl) {
-    impl->own_version.value = 0;
+    impl->own_version = (struct tensor_version){0};
     impl->version = &impl->own_version;
 }
 
@@ -178,7 +185,7 @@ static inline void impl_release(struct tensor_impl *impl) {
     if (impl->autograd != NULL)
         autograd_end(impl);
     if (holds_version)
-        impl_drop_weak(version_owner(version));
+        version_leave(version);
     tensor__storage_drop(storage);
 }
 
@@ -223,7 +230,10 @@ uint32_t tensor_count_strong_handles(struct tensor self) {
 }
 
 uint32_t tensor_count_weak_handles(struct tensor self) {
-    return tensor_count_weak(&self.impl->count);
+    const struct tensor_impl *impl = self.impl;
+    const bool is_owner = impl->version == &impl->own_version;
+    return tensor_count_weak(&impl->count) -
+           (is_owner ? __atomic_load_n(&impl->own_version.alias_count, __ATOMIC_RELAXED) : 0);
 }
 
 struct tensor_weak tensor_weak(struct tensor self) {

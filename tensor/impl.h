@@ -12,9 +12,9 @@
 
 // Counts writes; shared by a tensor, its views and its detached aliases. It lies in the impl of the
 // tensor for which it was made, whose memory the others keep: a view by its base, an alias by a
-// weak handle.
+// weak handle, which is not one of the program's.
 struct tensor_version {
-    uint32_t value; // atomic
+    uint32_t value, alias_count; // atomic
 };
 
 // How a view was made, in the order of what it forbids.

@@ -82,6 +82,30 @@ static void view_keeps_its_base_and_not_the_views_between(void) {
     testing_place_end(&place);
 }
 
+static void alias_outlives_the_tensor_whose_counter_it_shares(void) {
+    struct tensor_place place = testing_place();
+    struct tensor self = testing_range(&place, TENSOR_FLOAT32, SIZES(6)), alias, second, view;
+    CHECK_OK(tensor_detach(self, &alias));
+    CHECK_OK(tensor_detach(alias, &second));
+    BASE_CHECK_EQ(tensor_count_weak_handles(self), 1); // of the program's own there is none
+    struct tensor_weak weak = tensor_weak(self);
+    BASE_CHECK_EQ(tensor_count_weak_handles(self), 2);
+    CHECK_OK(tensor_zero_(self));
+    tensor_release(&self);
+    BASE_CHECK(tensor_weak_expired(weak));
+    tensor_weak_release(&weak);
+    BASE_CHECK_EQ(testing_version(second), 1);
+    CHECK_OK(tensor_select(second, 0, 1, &view));
+    tensor_release(&second);
+    CHECK_OK(tensor_zero_(view));
+    BASE_CHECK_EQ(testing_version(alias), 2);
+    tensor_release(&alias);
+    CHECK_OK(tensor_zero_(view));
+    BASE_CHECK_EQ(testing_version(view), 3);
+    tensor_release(&view);
+    testing_place_end(&place);
+}
+
 static void foreign_memory_cannot_be_resized(void) {
     struct tensor_place place = testing_place();
     struct memory memory = {.values = {7}};
@@ -150,6 +174,7 @@ int main(void) {
     weak_handle_keeps_the_object_but_not_its_bytes();
     storage_goes_with_its_last_holder();
     view_keeps_its_base_and_not_the_views_between();
+    alias_outlives_the_tensor_whose_counter_it_shares();
     foreign_memory_cannot_be_resized();
     counts_hold_on_several_threads();
     host_allocator_refuses_what_is_not_its_own();
