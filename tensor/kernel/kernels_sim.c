@@ -10,6 +10,7 @@
 #include "simulator/sim_race.h"
 #include "tensor/kernel/loops.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -443,22 +444,42 @@ static uint64_t uses_move(const struct uses *uses) {
     return bytes;
 }
 
+// The thread's list, which goes with it.
+static _Thread_local struct accesses thread_accesses;
+static pthread_key_t accesses_key;
+static pthread_once_t accesses_key_once = PTHREAD_ONCE_INIT;
+
+static void accesses_deinit(void *accesses) { free(((struct accesses *)accesses)->all); }
+
+static void accesses_key_make(void) {
+    BASE_CHECK_EQ(pthread_key_create(&accesses_key, accesses_deinit), 0);
+}
+
+static void accesses_leave_with_thread(void) {
+    if (thread_accesses.all != NULL)
+        return;
+    BASE_CHECK_EQ(pthread_once(&accesses_key_once, accesses_key_make), 0);
+    BASE_CHECK_EQ(pthread_setspecific(accesses_key, &thread_accesses), 0);
+}
+
 static cudaError_t launch(const char *name, void (*body)(const void *argument),
                           const void *argument, size_t argument_size, struct uses *uses,
                           cudaStream_t stream) {
-    static _Thread_local struct accesses accesses;
-    accesses.count = 0;
+    struct accesses *const accesses = &thread_accesses;
     const uint64_t bytes = uses_move(uses);
-    if (sim_race_is_running())
-        accesses_tell(uses, &accesses);
+    accesses->count = 0;
+    if (sim_race_is_running()) {
+        accesses_leave_with_thread();
+        accesses_tell(uses, accesses);
+    }
     return sim_launch_kernel(stream, &(struct sim_kernel){.name = name,
                                                           .body = body,
                                                           .argument = argument,
                                                           .argument_size = argument_size,
                                                           .bytes = bytes,
                                                           .flops = bytes / 4,
-                                                          .accesses = accesses.all,
-                                                          .access_count = accesses.count});
+                                                          .accesses = accesses->all,
+                                                          .access_count = accesses->count});
 }
 
 // --- The loops ---
