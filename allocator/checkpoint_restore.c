@@ -6,6 +6,7 @@
 #include "allocator/checkpoint_state.h"
 #include "allocator/deferral.h"
 #include "allocator/device.h"
+#include "allocator/event_poll.h"
 #include "allocator/pool.h"
 #include "allocator/stream_use.h"
 #include "allocator/torch_faults.h"

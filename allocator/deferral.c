@@ -4,6 +4,7 @@
 #include "allocator/capture_caller.h"
 #include "allocator/deferral_streams.h"
 #include "allocator/device.h"
+#include "allocator/event_poll.h"
 #include "allocator/pool.h"
 #include "allocator/stream_use.h"
 #include "allocator/torch_captures.h"

@@ -2,8 +2,8 @@
 //
 // Written for few stores and predictable branches. What is off by default (observer, history,
 // oversize, garbage collection, expandable segments) makes a stream special (core.h), and costs
-// others one test a call. Only request.c, pool.c, stream_use.c, expandable_blocks.c and
-// torch_faults.c include it.
+// others one test a call. Only request.c, pool.c, stream_use.c, event_poll.c, expandable_blocks.c
+// and torch_faults.c include it.
 //
 // All functions need the lock of the pool's stream.
 #ifndef TIDEMARK_ALLOCATOR_HIT_H

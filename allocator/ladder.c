@@ -3,6 +3,7 @@
 #include "allocator/ladder.h"
 
 #include "allocator/capture_caller.h"
+#include "allocator/event_poll.h"
 #include "allocator/expandable_blocks.h"
 #include "allocator/free_memory.h"
 #include "allocator/out_of_memory.h"
@@ -11,7 +12,6 @@
 #include "allocator/rejection.h"
 #include "allocator/release.h"
 #include "allocator/segment.h"
-#include "allocator/stream_use.h"
 #include "allocator/torch_faults.h"
 #include "allocator/wait_enough.h"
 

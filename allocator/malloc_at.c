@@ -4,9 +4,9 @@
 // address is handed out, then the request out of the rest, then that part is freed again.
 #include "allocator/deferral.h"
 #include "allocator/device.h"
+#include "allocator/event_poll.h"
 #include "allocator/expandable_blocks.h"
 #include "allocator/pool.h"
-#include "allocator/stream_use.h"
 
 // The free block that holds SIZE bytes at ADDRESS, 0 for none.
 static uint32_t find_locked(const struct cca *cca, struct cca__pool *pool, uint64_t address,

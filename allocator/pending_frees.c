@@ -4,6 +4,7 @@
 // events are complete and whether one lies behind an unfinished one, the second adds the blocks up,
 // the third clears the marks.
 #include "allocator/device.h"
+#include "allocator/event_poll.h"
 #include "allocator/pool.h"
 #include "allocator/stream_use.h"
 

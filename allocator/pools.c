@@ -5,9 +5,9 @@
 #include "allocator/capture_caller.h"
 #include "allocator/deferral.h"
 #include "allocator/device.h"
+#include "allocator/event_poll.h"
 #include "allocator/release.h"
 #include "allocator/snapshot.h"
-#include "allocator/stream_use.h"
 #include "allocator/torch_faults.h"
 
 #include <stdlib.h>

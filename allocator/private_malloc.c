@@ -2,9 +2,9 @@
 #include "allocator/private_malloc.h"
 
 #include "allocator/device.h"
+#include "allocator/event_poll.h"
 #include "allocator/ladder.h"
 #include "allocator/pool.h"
-#include "allocator/stream_use.h"
 
 static enum base_status make_stream(struct cca__stream *home, struct cca__private_pool *pool,
                                     struct cca__stream **stream) {

@@ -9,6 +9,7 @@
 
 #include "allocator/capture_caller.h"
 #include "allocator/device.h"
+#include "allocator/event_poll.h"
 #include "allocator/expandable_blocks.h"
 #include "allocator/segment.h"
 #include "allocator/stream_use.h"

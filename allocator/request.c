@@ -4,6 +4,7 @@
 #include "allocator/capture_caller.h"
 #include "allocator/deferral.h"
 #include "allocator/device.h"
+#include "allocator/event_poll.h"
 #include "allocator/hit.h"
 #include "allocator/ladder.h"
 #include "allocator/pointer.h"

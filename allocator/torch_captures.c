@@ -2,6 +2,7 @@
 #include "allocator/torch_captures.h"
 
 #include "allocator/capture_graph.h"
+#include "allocator/event_poll.h"
 #include "allocator/pool.h"
 #include "allocator/stream_use.h"
 

@@ -1,9 +1,9 @@
 // See wait_enough.h.
 #include "allocator/wait_enough.h"
 
+#include "allocator/event_poll.h"
 #include "allocator/expandable_blocks.h"
 #include "allocator/pool.h"
-#include "allocator/stream_use.h"
 #include "allocator/torch_faults.h"
 
 // Neighbours that will be one free block when their events are complete.
