@@ -156,10 +156,10 @@ enum base_status tensor__write_begin(const struct tape_formula *formula,
     enum base_status status = tensor__check_in_place(self, any);
     if (status == BASE_OK)
         status = tape_begin(formula, inputs, input_count, 1, payload_size, &write->node);
-    if (status == BASE_OK)
-        status = tape_prepare(self, write->node);
-    if (status == BASE_OK && write->node != NULL && !is_metadata && self->autograd->base != NULL) {
-        tensor__autograd_make(self->autograd->base);
+    const struct tensor_autograd *autograd = self->autograd;
+    if (status == BASE_OK && write->node != NULL && !is_metadata && autograd != NULL &&
+        autograd->base != NULL) {
+        tensor__autograd_make(autograd->base);
         status = tape__copy_slices_create(self, write->node, &write->slice);
     }
     if (status != BASE_OK)

@@ -188,8 +188,6 @@ enum base_status tensor_index(struct tensor self, struct tensor index, struct te
         const struct tensor_impl from = row_of_self(self.impl, &rows, number);
         status = tensor__copy_elements(&to, &from);
     }
-    if (status == BASE_OK)
-        status = tape_prepare(made.impl, node);
     if (status == BASE_OK) {
         if (node != NULL) {
             struct tape_sum_payload *payload = node->payload;

@@ -156,15 +156,10 @@ enum base_status tape__begin(const struct tape_formula *formula, const struct te
     return status;
 }
 
-enum base_status tape_prepare(struct tensor_impl *result, const struct tape_node *node) {
-    if (node != NULL)
-        tensor__autograd_make(result);
-    return BASE_OK;
-}
-
 void tape_finish(struct tensor_impl *result, struct tape_node *node, int output) {
     if (node == NULL)
         return;
+    tensor__autograd_make(result);
     struct tensor_autograd *autograd = result->autograd;
     tape_metadata_of(result, &node->outputs[output]);
     // A tensor that keeps its gradient goes on doing so under its new function.
@@ -192,8 +187,6 @@ void tape_finish(struct tensor_impl *result, struct tape_node *node, int output)
 
 enum base_status tape_end(enum base_status status, struct tape_node *node, struct tensor *made,
                           struct tensor *result) {
-    if (status == BASE_OK)
-        status = tape_prepare(made->impl, node);
     if (status == BASE_OK) {
         tape_finish(made->impl, node, 0);
         *result = *made;

@@ -101,10 +101,7 @@ tape_begin(const struct tape_formula *formula, const struct tensor *inputs, int 
             return tape__begin(formula, inputs, input_count, output_count, payload_size, node);
     return BASE_OK;
 }
-// Its end, if it went well: RESULT is output OUTPUT of NODE (NULL: nothing to do). Needs the
-// autograd part that tape_prepare makes, so that this cannot fail.
-enum base_status tape_prepare(struct tensor_impl *result,
-                              const struct tape_node *node) BASE_MUST_USE;
+// Its end, if it went well: RESULT is output OUTPUT of NODE (NULL: nothing to do).
 void tape_finish(struct tensor_impl *result, struct tape_node *node, int output);
 
 // Both, and what follows whichever way it went: *result is MADE, or MADE is released. NODE (may be

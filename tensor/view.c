@@ -95,8 +95,6 @@ enum base_status tensor_reshape(struct tensor self, const int64_t *sizes, int ra
     struct tensor view = {0};
     if (status == BASE_OK)
         status = tensor__impl_alias(copy.impl, copy.impl->type, &geometry, &view.impl);
-    if (status == BASE_OK)
-        status = tape_prepare(view.impl, node);
     if (status == BASE_OK) {
         if (node != NULL)
             tape__view_payload_set(node, copy.impl, &call, 1);

@@ -46,7 +46,6 @@ static enum base_status views_make(struct tensor self, const struct tensor_view_
         if (status != BASE_OK)
             break;
         list.count++;
-        status = tape_prepare(view->impl, node);
     }
     if (status == BASE_OK) {
         if (node != NULL)
