@@ -186,8 +186,10 @@ static void a_peer_may_use_what_is_mapped_and_what_will_be(void) {
     BASE_CHECK_EQ(access_of(1, later), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     BASE_CHECK_EQ(access_of(0, later), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     // Once more changes nothing, and one way is not the other.
+    const uint64_t calls = sim_call_count(SIM_CALL_MEM_SET_ACCESS);
     BASE_CHECK_EQ(cca_enable_peer_access(allocator, 0, 1), BASE_OK);
     BASE_CHECK_EQ(cca_enable_peer_access(allocator, 0, 0), BASE_OK);
+    BASE_CHECK_EQ(sim_call_count(SIM_CALL_MEM_SET_ACCESS), calls);
     BASE_CHECK_EQ(cca_enable_peer_access(allocator, 0, 3), BASE_INVALID_VALUE);
     void *other;
     BASE_CHECK_EQ(allocator_malloc(allocator, 1, 1000, NULL, &other), BASE_OK);
@@ -337,6 +339,35 @@ static void blocks_until_the_device_is_full(const char *config, size_t first, si
     destroy(allocator);
 }
 
+static uint64_t registration_at(const struct allocator_snapshot *snapshot, const void *address) {
+    for (size_t index = 0; index < snapshot->segment_count; ++index)
+        if (snapshot->segments[index].address == address)
+            return snapshot->segments[index].registration;
+    return 0;
+}
+
+// Of both kinds: equal blocks are handed out by the age of their segments.
+static void every_new_segment_has_a_higher_number(void) {
+    struct allocator *const allocator = create();
+    void *first[6]; // block of each
+    for (int index = 0; index < 6; ++index) {
+        const char *const config =
+            index % 2 == 0 ? "expandable_segments:True" : "expandable_segments:False";
+        BASE_CHECK_EQ(cca_set_config(allocator, config), BASE_OK);
+        first[index] = testing_malloc(allocator, PAGE, testing_stream());
+    }
+    struct allocator_snapshot snapshot;
+    BASE_CHECK_EQ(allocator_snapshot(allocator, &snapshot), BASE_OK);
+    uint64_t last = 0;
+    for (int index = 0; index < 6; ++index) {
+        const uint64_t registration = registration_at(&snapshot, first[index]);
+        BASE_CHECK_GT(registration, last);
+        last = registration;
+    }
+    allocator_snapshot_deinit(&snapshot);
+    destroy(allocator);
+}
+
 int main(void) {
     what_fails_while_mapping_is_undone(SIM_CALL_MEM_CREATE, 5);
     what_fails_while_mapping_is_undone(SIM_CALL_MEM_MAP, 5);
@@ -355,6 +386,7 @@ int main(void) {
     two_buffers_grow_a_segment("", 13860, 13860);
     two_buffers_grow_a_segment(",x_bound_growth:True", 340, 499);
     freed_memory_is_whole_again();
+    every_new_segment_has_a_higher_number();
     pages_of_a_capturing_stream_stay();
     blocks_until_the_device_is_full("expandable_segments:True,max_split_size_mb:500", 550 * mib,
                                     110 * mib);

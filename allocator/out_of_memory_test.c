@@ -72,7 +72,8 @@ static void every_number_is_where_it_belongs(void) {
     void *beside = NULL;
     foreign = 500 * MIB;
     sim_set_foreign_bytes(0, foreign + CONTEXT);
-    cca_set_process_source(allocator, &(struct cca_process_source){.list = list});
+    BASE_CHECK_EQ(cca_set_process_source(allocator, &(struct cca_process_source){.list = list}),
+                  BASE_OK);
     BASE_CHECK_EQ(cudaMalloc(&beside, 128 * MIB), cudaSuccess);
     (void)testing_malloc(allocator, 600 * MIB, NULL);
     void *const first = testing_malloc(allocator, 100 * MIB, NULL);
@@ -199,7 +200,9 @@ static bool list_too_many(void *context, int device, struct cca_process *process
 static void the_error_surfaces_when_nobody_can_say_what_is_free(void) {
     struct allocator *const allocator = create("", 300 * MIB);
     (void)testing_malloc(allocator, 100 * MIB, NULL);
-    cca_set_process_source(allocator, &(struct cca_process_source){.list = list_too_many});
+    BASE_CHECK_EQ(
+        cca_set_process_source(allocator, &(struct cca_process_source){.list = list_too_many}),
+        BASE_OK);
     static const cudaError_t errors[] = {cudaErrorUnknown, cudaErrorMemoryAllocation};
     for (size_t index = 0; index < sizeof errors / sizeof errors[0]; ++index) {
         sim_fault_next(SIM_CALL_MEM_GET_INFO, 1, errors[index]);
@@ -302,7 +305,9 @@ static bool list_many(void *context, int device, struct cca_process *processes, 
 
 static void the_sentence_has_room_for_all_processes(void) {
     struct allocator *const allocator = create("", 300 * MIB);
-    cca_set_process_source(allocator, &(struct cca_process_source){.list = list_many});
+    BASE_CHECK_EQ(
+        cca_set_process_source(allocator, &(struct cca_process_source){.list = list_many}),
+        BASE_OK);
     exhaust(allocator, 400 * MIB);
     has("Process 4194304 has 1048576.00 GiB memory in use. ");
     has("Process 4194289 has 1048576.00 GiB memory in use. Of the allocated");

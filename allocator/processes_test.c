@@ -48,10 +48,12 @@ static void nvml_names_the_processes_of_the_device_it_knows(void) {
     BASE_CHECK(testing_message_has("1024.00 MiB is free. Of the allocated memory"));
 
     // Another source stands in for it, also one that knows nothing; without one it is NVML again.
-    cca_set_process_source(allocator, &(struct cca_process_source){.list = list_nobody});
+    BASE_CHECK_EQ(
+        cca_set_process_source(allocator, &(struct cca_process_source){.list = list_nobody}),
+        BASE_OK);
     exhaust(allocator, 1);
     BASE_CHECK_EQ(last.process_count, 0);
-    cca_set_process_source(allocator, NULL);
+    BASE_CHECK_EQ(cca_set_process_source(allocator, NULL), BASE_OK);
     exhaust(allocator, 1);
     BASE_CHECK_EQ(last.process_count, 2);
     allocator_destroy(allocator);

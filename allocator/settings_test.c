@@ -76,6 +76,29 @@ static void ignored_values_are_told(void) {
     allocator_destroy(allocator);
 }
 
+// Any share above 0, and any part of a GiB.
+static void small_reserves_count(void) {
+    static const struct {
+        const char *text;
+        size_t bytes; // of 1,000,000
+    } rows[] = {{"expandable_segments_reserve:0.05", 50000},
+                {"expandable_segments_reserve:0.000001", 1},
+                {"expandable_segments_reserve:1.5", 1500000},
+                {"expandable_segments_reserve:0.5G", BASE_GIB / 2},
+                {"expandable_segments_reserve:0", 0},
+                {"expandable_segments_reserve:-0.5", 0},
+                {"", 0}};
+    static const struct cca_warning_observer nobody = {.warning = NULL};
+    for (size_t row = 0; row < sizeof rows / sizeof rows[0]; ++row) {
+        struct cca_settings settings;
+        base_check_context("'%s'", rows[row].text);
+        BASE_CHECK_EQ(cca_settings_read(rows[row].text, &nobody, &settings), BASE_OK);
+        BASE_CHECK_EQ(cca_settings_reserve(&settings, NULL, 1000000, NULL), rows[row].bytes);
+        cca_settings_deinit(&settings);
+    }
+    base_check_context(NULL);
+}
+
 // Section 7: the first of three that is set, if it is empty, too.
 static void the_environment_is_asked_in_order(void) {
     static const char *const names[] = {"PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF",
@@ -153,6 +176,7 @@ int main(void) {
     an_allocator_tells_what_is_in_force();
     a_wrong_text_keeps_what_came_before_the_error();
     ignored_values_are_told();
+    small_reserves_count();
     the_environment_is_asked_in_order();
     older_releases_cut_the_fraction();
     one_thread_asks_while_another_changes();
