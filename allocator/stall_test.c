@@ -247,6 +247,57 @@ static void who_waits_for_all_locks_holds_none_that_hits_need(void (*body)(void 
     allocator_destroy(scene.allocator);
 }
 
+//------------------------------------------------------------------------------------------------
+// release_lock_on_cudamalloc: what was let go is taken again.
+
+static struct {
+    _Atomic bool allocates, may_have_allocated, frees, may_have_freed;
+} steps;
+static void hold_both(void *context, enum testing_call call) {
+    (void)context;
+    if (call == TESTING_cudaMalloc) {
+        steps.allocates = true;
+        while (!steps.may_have_allocated)
+            sleep_ms();
+    } else if (call == TESTING_cudaFree) {
+        steps.frees = true;
+        while (!steps.may_have_freed)
+            sleep_ms();
+    }
+}
+static void await(const _Atomic bool *step) {
+    while (!*step)
+        sleep_ms();
+}
+
+// One thread comes back from cudaMalloc while another one releases the cache, which is one's own
+// affair: it goes on only afterwards.
+static void memory_that_came_is_entered_under_the_lock(void) {
+    struct scene taker = {.slow = grow}, giver = {.slow = empty};
+    taker.allocator = giver.allocator =
+        testing_create("release_lock_on_cudamalloc:True", BASE_GIB);
+    taker.streams[0] = testing_stream();
+    testing_free(taker.allocator, testing_malloc(taker.allocator, 50 * mib, NULL));
+    testing_calls_hook(hold_both, NULL);
+    struct base_thread threads[2];
+    base_thread_start(&threads[0], run_slow, &taker);
+    await(&steps.allocates);
+    base_thread_start(&threads[1], run_slow, &giver);
+    await(&steps.frees);
+    steps.may_have_allocated = true;
+    // It has time to go on, which no result needs.
+    for (int waited = 0; waited < 20; ++waited)
+        sleep_ms();
+    BASE_CHECK(!taker.has_ended);
+    steps.may_have_freed = true;
+    for (int index = 0; index < 2; ++index)
+        base_thread_join(&threads[index]);
+    testing_calls_hook(hold, NULL);
+    BASE_CHECK(taker.has_ended && giver.has_ended);
+    cca_check(taker.allocator);
+    allocator_destroy(taker.allocator);
+}
+
 int main(void) {
     testing_calls_hook(hold, NULL);
     each_call_leaves_hits_alone(false);
@@ -256,5 +307,6 @@ int main(void) {
     who_waits_for_all_locks_holds_none_that_hits_need(copy_everything);
     who_waits_for_all_locks_holds_none_that_hits_need(read_statistics);
     base_check_context(NULL);
+    memory_that_came_is_entered_under_the_lock();
     return 0;
 }

@@ -142,6 +142,26 @@ static void blocks_that_serve_nobody_are_not_waited_for(void) {
     allocator_destroy(allocator);
 }
 
+// A wait that fails ends the request, and nothing is lost: the next one waits again.
+static void a_wait_that_fails_is_told(void) {
+    struct allocator *const allocator = testing_create("x_wait:enough", 2 * GIB);
+    const cudaStream_t users[2] = {testing_held_stream(), testing_held_stream()};
+    void *const blocks[2] = {testing_malloc(allocator, GIB, NULL),
+                             testing_malloc(allocator, GIB, NULL)};
+    for (int index = 0; index < 2; ++index)
+        testing_free_after_use(allocator, blocks[index], users[index]);
+    void *again = NULL;
+    sim_fault_next(SIM_CALL_EVENT_SYNCHRONIZE, 1, cudaErrorUnknown);
+    BASE_CHECK_EQ(try_malloc(allocator, GIB, NULL, &again), BASE_CUDA);
+    BASE_CHECK(testing_message_has("cudaEventSynchronize"));
+    BASE_CHECK_EQ(waits(), 1);
+    cca_check(allocator);
+    BASE_CHECK(testing_malloc(allocator, GIB, NULL) == blocks[0]);
+    BASE_CHECK_EQ(waits(), 2);
+    cca_check(allocator);
+    allocator_destroy(allocator);
+}
+
 // pt#171771: how long the host stands still. One block's kernel moves 1 TB, the other's 100 TB.
 static uint64_t stall_ns(const char *config) {
     BASE_CHECK_EQ(sim_schedule("timed"), BASE_OK);
@@ -176,5 +196,6 @@ int main(void) {
     neighbours_that_fit_together_are_waited_for(true);
     what_own_blocks_cannot_do_waits_for_all();
     blocks_that_serve_nobody_are_not_waited_for();
+    a_wait_that_fails_is_told();
     BASE_CHECK_GT(stall_ns(""), 50 * stall_ns("x_wait:enough"));
 }
