@@ -67,19 +67,23 @@ void cca__guards_free(struct cca__stream *stream) {
 
 //------------------------------------------------------------------------------------------------
 
+bool cca__guards_forbid_locked(const struct cca__stream *stream, uint64_t start, uint64_t end) {
+    const struct cca__guards *const guards = stream->guards;
+    for (size_t place = 0; guards != NULL && place < guards->count; ++place) {
+        const struct cca__guard *const guard = &guards->guards[place];
+        if (guard->address < end && start < guard->address + guard->size) return true;
+    }
+    return false;
+}
+
 // Whether the block's front, as it would be handed out, overlaps a guard.
 static bool is_guarded(const struct cca *cca, const struct cca__pool *pool,
                        const struct cca__block *block, size_t rounded) {
-    const struct cca__guards *const guards = pool->stream->guards;
     const bool splits = !pool->no_split &&
                         cca__should_split(cca__pool_expands(cca, pool) | pool->is_small,
                                           block->size, rounded, cca->config.sizes.max_split_size);
-    const uint64_t end = block->address + (splits ? rounded : block->size);
-    for (size_t place = 0; place < guards->count; ++place) {
-        const struct cca__guard *const guard = &guards->guards[place];
-        if (guard->address < end && block->address < guard->address + guard->size) return true;
-    }
-    return false;
+    return cca__guards_forbid_locked(pool->stream, block->address,
+                                     block->address + (splits ? rounded : block->size));
 }
 
 uint32_t cca__guards_pass_locked(struct cca *cca, struct cca__pool *pool, uint32_t number,

@@ -41,6 +41,9 @@ void cca__guards_end_capture_locked(struct cca__stream *stream, uint64_t capture
 
 void cca__guards_free(struct cca__stream *stream);
 
+// Whether a guard forbids a part of these addresses. The stream's lock held.
+bool cca__guards_forbid_locked(const struct cca__stream *stream, uint64_t start, uint64_t end);
+
 // The best fit from NUMBER on, a free block or 0, that no guard forbids. The stream's lock held.
 uint32_t cca__guards_pass_locked(struct cca *cca, struct cca__pool *pool, uint32_t number,
                                  size_t rounded);

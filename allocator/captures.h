@@ -41,7 +41,7 @@
 // A malloc or an empty_cache outside of captures *flushes* what is deferred: events are recorded
 // for uses that were made outside of captures; without any the block is free. What a capture under
 // way may still use is then free for the books, but is handed out on its stream only when the graph
-// proves it, or the capture is over (blocks of expandable segments stay deferred instead). With
+// proves it, or the capture is over. With
 // graph_capture_record_stream_reuse the end of a pool's scope does it for that pool. PyTorch does
 // not look whether the capture is over, and hands the block out again in the same graph before its
 // streams are joined; x_torch_faults does the same.

@@ -272,21 +272,38 @@ static void a_request_beside_a_capture_gives_it_nothing_too_early(const char *co
     setting_end(setting);
 }
 
-// Free blocks of expandable segments grow and go in pages: they stay deferred, to the end.
-static void blocks_of_expandable_segments_stay_deferred_beside_a_capture(void) {
-    struct setting *const setting = setting_make("expandable_segments:True");
+static bool overlaps(const void *block, const void *other, size_t size) {
+    const uintptr_t start = (uintptr_t)block, from = (uintptr_t)other;
+    return from < start + BLOCK && start < from + size;
+}
+
+// Nor is it a part of a larger block that grows out of it (expandable segments), or of one that is
+// wanted at its address.
+static void a_request_beside_a_capture_gives_no_part_too_early(const char *config) {
+    struct setting *const setting = setting_make(config);
     testing_capture_begin(&setting->capture, cudaStreamCaptureModeRelaxed);
     void *const block = take_used(setting);
     testing_free(setting->allocator, block);
-    for (int64_t times = 0; times < 2; ++times) {
-        malloc_on_another_thread(setting);
-        BASE_CHECK_EQ(active(setting), 2);
-        testing_free(setting->allocator, malloc_on_another_thread_result);
-    }
-    testing_order(setting->side, setting->main);
-    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
     malloc_on_another_thread(setting);
-    BASE_CHECK_EQ(active(setting), 1);
+    BASE_CHECK_EQ(active(setting), 1); // the block went, the other came
+    void *const larger = testing_malloc(setting->allocator, 2 * BLOCK, setting->main);
+    BASE_CHECK(!overlaps(block, larger, 2 * BLOCK));
+    void *const smaller = testing_malloc(setting->allocator, BLOCK / 2, setting->main);
+    BASE_CHECK(!overlaps(block, smaller, BLOCK / 2));
+    void *at = NULL;
+    BASE_CHECK_EQ(cca_malloc_at(setting->allocator, DEVICE, BLOCK, setting->main, block, &at),
+                  BASE_INVALID_VALUE);
+    testing_launch(setting->main);
+    testing_order(setting->side, setting->main);
+    BASE_CHECK_EQ(cca_malloc_at(setting->allocator, DEVICE, BLOCK, setting->main, block, &at),
+                  BASE_OK);
+    testing_free(setting->allocator, at);
+    BASE_CHECK(testing_malloc(setting->allocator, BLOCK, setting->main) == block);
+    testing_launch(setting->main);
+    testing_free(setting->allocator, block);
+    testing_free(setting->allocator, larger);
+    testing_free(setting->allocator, smaller);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
     testing_free(setting->allocator, malloc_on_another_thread_result);
     testing_capture_destroy(&setting->capture);
     setting_end(setting);
@@ -612,7 +629,14 @@ int main(void) {
     a_request_beside_a_capture_gives_it_nothing_too_early("", false);
     a_request_beside_a_capture_gives_it_nothing_too_early(REUSE, false);
     a_request_beside_a_capture_gives_it_nothing_too_early("x_torch_faults:True", true);
-    blocks_of_expandable_segments_stay_deferred_beside_a_capture();
+    a_request_beside_a_capture_gives_it_nothing_too_early("expandable_segments:True", false);
+    a_request_beside_a_capture_gives_it_nothing_too_early(REUSE ",expandable_segments:True", false);
+    a_request_beside_a_capture_gives_it_nothing_too_early(
+        "expandable_segments:True,x_torch_faults:True", true);
+    a_request_beside_a_capture_gives_no_part_too_early("");
+    a_request_beside_a_capture_gives_no_part_too_early(REUSE);
+    a_request_beside_a_capture_gives_no_part_too_early("expandable_segments:True");
+    a_request_beside_a_capture_gives_no_part_too_early(REUSE ",expandable_segments:True");
     frees_come_from_other_threads();
     an_invalidated_capture_refuses_and_unwinds("");
     an_invalidated_capture_refuses_and_unwinds(REUSE);

@@ -91,9 +91,7 @@ static enum base_status flush_one(struct cca__device *device, uint32_t number) {
     struct cca__stream *const stream = cca__stream_of_block(cca, block);
     struct need need;
     enum base_status status = find_need(device, block, &need);
-    // An expandable segment's free blocks grow and go in pages; a guard would not do there.
-    if (status != BASE_OK || need.must_wait || (need.is_in_use && cca__block_is_expandable(block)))
-        return status;
+    if (status != BASE_OK || need.must_wait) return status;
     if (need.is_in_use) status = guard_locked(device, number);
     if (status != BASE_OK) return status;
     cca__deferred_unwatch(device, number);

@@ -28,8 +28,8 @@ uint32_t cca__expandable_find_locked(struct cca *cca, struct cca__pool *pool, si
         // The walk below puts the front into the bins: not for the only free block.
         if (pool->index.front == number && pool->index.occupied_words == 0) break;
         const uint32_t next = cca__free_index_next(&pool->index, cca->blocks, number);
-        if (next == 0 || room_of(cca, cca__block_at(cca, next)) >=
-                             room_of(cca, cca__block_at(cca, number)))
+        if (next == 0 ||
+            room_of(cca, cca__block_at(cca, next)) >= room_of(cca, cca__block_at(cca, number)))
             break;
         number = next;
     }
@@ -47,14 +47,16 @@ void cca__expandable_absorb_next(struct cca *cca, struct cca__pool *pool, uint32
     cca__block_give_back(&pool->stream->unused_blocks, &cca->block_chunks, upper_number);
 }
 
-// Joins a block, which is in no index, with its free neighbours; the result carries what NUMBER
-// carried from its last use.
+void cca__expandable_join_next(struct cca *cca, struct cca__pool *pool, uint32_t number) {
+    const uint32_t next = cca__block_at(cca, number)->next;
+    if (!cca__is_free(cca, next)) return;
+    cca__free_index_remove(&pool->index, cca->blocks, next);
+    cca__expandable_absorb_next(cca, pool, number);
+}
+
 uint32_t cca__expandable_join_free(struct cca *cca, struct cca__pool *pool, uint32_t number) {
     const struct cca__block *const block = cca__block_at(cca, number);
-    if (cca__is_free(cca, block->next)) {
-        cca__free_index_remove(&pool->index, cca->blocks, block->next);
-        cca__expandable_absorb_next(cca, pool, number);
-    }
+    cca__expandable_join_next(cca, pool, number);
     const uint32_t previous = block->previous;
     if (cca__is_free(cca, previous)) {
         cca__free_index_remove(&pool->index, cca->blocks, previous);
@@ -136,8 +138,7 @@ static enum base_status hand_out(struct cca *cca, struct cca__pool *pool, uint32
     struct cca__hit_slack slack;
     cca__hit_test_limits(
         pool,
-        cca__hit_count_handed(
-            pool, (cca__sizes){(int64_t)block->size, (int64_t)requested}, &slack),
+        cca__hit_count_handed(pool, (cca__sizes){(int64_t)block->size, (int64_t)requested}, &slack),
         over_limit);
     if (block->size >= cca->config.sizes.max_split_size) cca__count_oversize(stream->device, 1);
     if (cca->watched) cca__observe_block(cca, ALLOCATOR_ALLOC, pool, block);
@@ -150,9 +151,9 @@ enum base_status cca__expandable_hand_out_locked(struct cca *cca, struct cca__po
     // While the setting is off, only a request at an address comes here, and PyTorch splits by the
     // setting, not by the block.
     const bool splits =
-        !pool->no_split &&
-        cca__should_split(pool->is_small || cca__pool_expands(cca, pool),
-                          cca__block_at(cca, number)->size, rounded, cca->config.sizes.max_split_size);
+        !pool->no_split && cca__should_split(pool->is_small || cca__pool_expands(cca, pool),
+                                             cca__block_at(cca, number)->size, rounded,
+                                             cca->config.sizes.max_split_size);
     return hand_out(cca, pool, number, rounded, requested, splits, in_index, over_limit);
 }
 
@@ -168,8 +169,8 @@ enum base_status cca__expandable_hand_out_front_locked(struct cca *cca, struct c
 
 // A block between two others, or at an end of its segment.
 void cca__expandable_set_up_block(struct cca *cca, const struct cca__pool *pool, uint32_t number,
-                         uint32_t segment, uint64_t address, size_t size,
-                         enum cca__block_state state) {
+                                  uint32_t segment, uint64_t address, size_t size,
+                                  enum cca__block_state state) {
     struct cca__block *const block = cca__block_at(cca, number);
     block->address = address;
     block->size = size;
@@ -210,7 +211,7 @@ void cca__expandable_count_mapping(struct cca__pool *pool, int64_t bytes) {
 // The entries of the page table for the 2 MiB pages of a small pool's segment. Addresses beyond
 // the table have none.
 enum base_status cca__expandable_add_directories(struct cca *cca, const struct cca__pool *pool,
-                                        uint64_t address, size_t size) {
+                                                 uint64_t address, size_t size) {
     if (!pool->is_small) return BASE_OK;
     for (size_t done = 0; done < size; done += CCA_SMALL_SEGMENT) {
         uint32_t directory;
@@ -235,7 +236,7 @@ void cca__expandable_remove_directories(struct cca *cca, const struct cca__pool 
 }
 
 enum base_status cca__expandable_give_addresses_back(struct cca__pool *pool,
-                                            struct cca__expandable *memory) {
+                                                     struct cca__expandable *memory) {
     const uint64_t address = cca__expandable_address(memory);
     const size_t bytes = cca__expandable_bytes(memory);
     const enum base_status status = cca__expandable_free(pool->device, memory);

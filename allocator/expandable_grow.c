@@ -1,5 +1,6 @@
 // Growing: memory for a request that no free block fits, next to free blocks where there are some.
 // See expandable_blocks.h.
+#include "allocator/capture_guard.h"
 #include "allocator/device.h"
 #include "allocator/expandable_internal.h"
 #include "allocator/pool.h"
@@ -7,21 +8,42 @@
 #include "allocator/segment.h"
 #include "allocator/warning.h"
 
-// The first of a run of free and unmapped blocks that add up to ROUNDED; 0 if there is none.
+// Whether free and unmapped blocks from START on add up to ROUNDED, and no guard (capture_guard.h)
+// forbids them.
+static bool is_run(const struct cca *cca, const struct cca__pool *pool, uint32_t start,
+                   size_t rounded) {
+    const uint64_t address = cca__block_at(cca, start)->address;
+    size_t sum = 0;
+    for (uint32_t at = start; sum < rounded && (cca__is_free(cca, at) || cca__is_unmapped(cca, at));
+         at = cca__block_at(cca, at)->next)
+        sum += cca__block_at(cca, at)->size;
+    return sum >= rounded && !cca__guards_forbid_locked(pool->stream, address, address + rounded);
+}
+
+// The first block of a run; 0 if there is none.
 static uint32_t find_run_locked(const struct cca *cca, const struct cca__pool *pool,
                                 size_t rounded) {
     for (uint32_t number = 0;
          (number = cca__address_set_next(&pool->unmapped, cca->blocks, number)) != 0;) {
         const uint32_t previous = cca__block_at(cca, number)->previous;
-        const uint32_t start = cca__is_free(cca, previous) ? previous : number;
-        size_t sum = 0;
-        for (uint32_t at = start; cca__is_free(cca, at) || cca__is_unmapped(cca, at);
-             at = cca__block_at(cca, at)->next) {
-            sum += cca__block_at(cca, at)->size;
-            if (sum >= rounded) return start;
-        }
+        if (cca__is_free(cca, previous) && is_run(cca, pool, previous, rounded)) return previous;
+        // What is free before it is no part of a run only where a guard forbids it.
+        if (is_run(cca, pool, number, rounded)) return number;
     }
     return 0;
+}
+
+// Joins a claimed block with its free neighbours, but not to the front where a guard forbids that:
+// the front is what will be handed out.
+static uint32_t join_claimed(struct cca *cca, struct cca__pool *pool, uint32_t number) {
+    const struct cca__block *const before =
+        cca__block_at(cca, cca__block_at(cca, number)->previous);
+    if (!cca__guards_forbid_locked(pool->stream, before->address, before->address + before->size))
+        number = cca__expandable_join_free(cca, pool, number);
+    else
+        cca__expandable_join_next(cca, pool, number);
+    cca__block_at(cca, number)->state = CCA__BLOCK_CLAIMED;
+    return number;
 }
 
 // The block behind the mapped part of one, made before the driver is called. 0: none is needed.
@@ -68,9 +90,7 @@ static uint32_t become_mapped_locked(struct cca__pool *pool, uint32_t number, si
         cca__expandable_absorb_next(cca, pool, previous);
         number = previous;
     }
-    number = cca__expandable_join_free(cca, pool, number);
-    cca__block_at(cca, number)->state = CCA__BLOCK_CLAIMED;
-    return number;
+    return join_claimed(cca, pool, number);
 }
 
 // Maps the pages that the first WANTED bytes of an unmapped block need. *claimed becomes the block
@@ -120,7 +140,7 @@ static enum base_status add_segment(struct cca__pool *pool, struct cca__expandab
     status = cca__block_take(&stream->unused_blocks, &cca->block_chunks, number);
     if (status == BASE_OK) {
         cca__expandable_set_up_block(cca, pool, *number, segment, cca__expandable_address(memory),
-                     cca__expandable_bytes(memory), CCA__BLOCK_UNMAPPED);
+                                     cca__expandable_bytes(memory), CCA__BLOCK_UNMAPPED);
         cca->segments[segment].first_block = *number;
         cca__segment_link_locked(cca, stream, segment);
         cca__address_set_insert(&pool->unmapped, cca->blocks, *number);
@@ -142,8 +162,7 @@ static enum base_status new_segment(struct cca__pool *pool, size_t rounded, uint
                                     size_t *exceeded) {
     struct cca__device *const device = pool->device;
     struct cca *const cca = device->owner;
-    const size_t page =
-        pool->is_small ? CCA_SMALL_SEGMENT : cca->config.sizes.large_segment;
+    const size_t page = pool->is_small ? CCA_SMALL_SEGMENT : cca->config.sizes.large_segment;
     bool configured;
     const size_t reserve = cca__reserve_of(pool->stream, &configured);
     if (page > SIZE_MAX - reserve) return BASE_OUT_OF_MEMORY; // a page that no device has
@@ -186,13 +205,22 @@ static uint32_t next_unmapped(struct cca__pool *pool, uint32_t *run) {
     uint32_t target = *run;
     if (!cca__is_unmapped(cca, *run)) {
         // Blocks beside a claimed one that became free meanwhile did not join it.
-        *run = cca__expandable_join_free(cca, pool, *run);
-        cca__block_at(cca, *run)->state = CCA__BLOCK_CLAIMED;
+        *run = join_claimed(cca, pool, *run);
         target = cca__block_at(cca, *run)->next;
         if (!cca__is_unmapped(cca, target)) target = 0;
     }
     cca__lock_release(&pool->stream->lock);
     return target;
+}
+
+// Whether the front of a claimed block may be handed out: what became free behind it joined it.
+static bool may_hand_out(const struct cca__pool *pool, const struct cca__block *block,
+                         size_t rounded) {
+    cca__lock_take(&pool->stream->lock);
+    const bool may =
+        !cca__guards_forbid_locked(pool->stream, block->address, block->address + rounded);
+    cca__lock_release(&pool->stream->lock);
+    return may;
 }
 
 enum base_status cca__expandable_grow(struct cca__pool *pool, size_t rounded, uint32_t *number,
@@ -208,7 +236,10 @@ enum base_status cca__expandable_grow(struct cca__pool *pool, size_t rounded, ui
         const struct cca__block *const block = cca__block_at(cca, run);
         if (block->state == CCA__BLOCK_CLAIMED && block->size >= rounded) {
             *number = run;
-            return BASE_OK;
+            if (may_hand_out(pool, block, rounded)) return BASE_OK;
+            cca__expandable_unclaim(pool, run);
+            run = 0;
+            continue;
         }
         const uint32_t target = next_unmapped(pool, &run);
         if (target == 0) {

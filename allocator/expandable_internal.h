@@ -25,7 +25,8 @@ static inline bool cca__is_free(const struct cca *cca, uint32_t number) {
 // The block at LOWER takes the one behind it in.
 void cca__expandable_absorb_next(struct cca *cca, struct cca__pool *pool, uint32_t lower_number);
 // Joins a block, which is in no index, with its free neighbours; the result carries what NUMBER
-// carried from its last use.
+// carried from its last use. _next: only with the one behind it, and NUMBER is the result.
+void cca__expandable_join_next(struct cca *cca, struct cca__pool *pool, uint32_t number);
 uint32_t cca__expandable_join_free(struct cca *cca, struct cca__pool *pool, uint32_t number);
 // Fills in a block that is between no others yet.
 void cca__expandable_set_up_block(struct cca *cca, const struct cca__pool *pool, uint32_t number,
@@ -46,8 +47,7 @@ enum base_status cca__expandable_add_directories(struct cca *cca, const struct c
 void cca__expandable_remove_directories(struct cca *cca, const struct cca__pool *pool,
                                         uint64_t address, size_t size);
 // growth_lock held, no stream locked: a segment's addresses go, and the observer is told.
-enum base_status
-cca__expandable_give_addresses_back(struct cca__pool *pool,
-                                    struct cca__expandable *memory) BASE_MUST_USE;
+enum base_status cca__expandable_give_addresses_back(struct cca__pool *pool,
+                                                     struct cca__expandable *memory) BASE_MUST_USE;
 
 #endif

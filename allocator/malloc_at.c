@@ -2,6 +2,7 @@
 //
 // PyTorch's way, which its events and statistics show: the part of the free block before the
 // address is handed out, then the request out of the rest, then that part is freed again.
+#include "allocator/capture_guard.h"
 #include "allocator/deferral.h"
 #include "allocator/device.h"
 #include "allocator/event_poll.h"
@@ -15,7 +16,10 @@ static uint32_t find_locked(const struct cca *cca, struct cca__pool *pool, uint6
          (number = cca__free_index_next(&pool->index, cca->blocks, number)) != 0;) {
         const struct cca__block *const block = cca__block_at(cca, number);
         if (address >= block->address && address - block->address < block->size)
-            return block->size - (address - block->address) >= size ? number : 0;
+            return block->size - (address - block->address) >= size &&
+                           !cca__guards_forbid_locked(pool->stream, address, address + size)
+                       ? number
+                       : 0;
     }
     return 0;
 }
