@@ -406,6 +406,58 @@ static void out_of_memory_in_a_capture_gives_nothing_back(const char *config) {
     setting_end(setting);
 }
 
+// Idle blocks that a request outside would give back to the device stay while it captures.
+static void garbage_is_not_collected_in_a_capture(void) {
+    struct setting *const setting = setting_make("garbage_collection_threshold:0.2");
+    BASE_CHECK_EQ(cca_set_memory_fraction(setting->allocator, DEVICE, 0.5), BASE_OK);
+    void *idle[2];
+    for (int index = 0; index < 2; ++index)
+        idle[index] = testing_malloc(setting->allocator, BLOCK, setting->main);
+    for (int index = 0; index < 2; ++index)
+        testing_free(setting->allocator, idle[index]);
+    for (int times = 0; times < 10; ++times) // they grow older
+        testing_free(setting->allocator, testing_malloc(setting->allocator, BLOCK, setting->main));
+    testing_capture_begin(&setting->capture, cudaStreamCaptureModeGlobal);
+    void *const inside = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK_EQ(testing_stats(setting->allocator).num_device_free, 0);
+    testing_launch(setting->main);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    // The same request outside does it.
+    void *const outside = testing_malloc(setting->allocator, 2 * BLOCK, setting->side);
+    BASE_CHECK_LT(0, testing_stats(setting->allocator).num_device_free);
+    testing_free(setting->allocator, inside);
+    testing_free(setting->allocator, outside);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
+static bool accepts_no_stream(void *context, cudaStream_t stream) {
+    (void)context;
+    (void)stream;
+    return false;
+}
+
+// Where an open scope counts as a capture nothing is captured by the driver: of the ladder only the
+// rung that waits is left out.
+static void a_scope_that_counts_as_a_capture_gives_cached_blocks_back(void) {
+    static const struct cca_pool_filter filter = {.accepts = accepts_no_stream};
+    struct setting *const setting = setting_make("x_torch:2.8,max_split_size_mb:21");
+    void *cached[2];
+    for (int index = 0; index < 2; ++index)
+        cached[index] = testing_malloc(setting->allocator, 100 * BASE_MIB, setting->main);
+    for (int index = 0; index < 2; ++index)
+        testing_free(setting->allocator, cached[index]);
+    BASE_CHECK_EQ(cca_pool_begin(setting->allocator, DEVICE, second_pool, &filter), BASE_OK);
+    void *const larger = testing_malloc(setting->allocator, 150 * BASE_MIB, setting->main);
+    const struct allocator_stats stats = testing_stats(setting->allocator);
+    BASE_CHECK_LT(0, stats.num_device_free);
+    BASE_CHECK_EQ(stats.num_sync_all_streams, 0);
+    BASE_CHECK_EQ(cca_pool_end(setting->allocator, DEVICE, second_pool), BASE_OK);
+    BASE_CHECK_EQ(cca_pool_release(setting->allocator, DEVICE, second_pool), BASE_OK);
+    testing_free(setting->allocator, larger);
+    setting_end(setting);
+}
+
 static void requests_that_no_scope_takes_are_refused(void) {
     struct setting *const setting = setting_make(REUSE);
     void *pointer = NULL;
@@ -495,6 +547,56 @@ static void what_a_part_deferred_waits_for_the_whole(void) {
     setting_end(setting);
 }
 
+// A part ends, and none of its streams is captured any more; the whole that it belongs to goes on.
+// What was freed in it is not for another part, which nothing orders behind the first one.
+// LATE: it is flushed only while the other part has all its streams.
+static void what_a_part_deferred_is_not_for_another_part(const char *config, bool late) {
+    struct setting *const setting = setting_make(config);
+    testing_capture_begin(&setting->capture, cudaStreamCaptureModeRelaxed);
+    testing_launch(setting->main);
+    struct testing_capture part = {.allocator = setting->allocator,
+                                   .pool = second_pool,
+                                   .stream = setting->side,
+                                   .parent = atomic_load(&setting->capture.id)};
+    testing_capture_begin(&part, cudaStreamCaptureModeRelaxed);
+    void *const block = testing_malloc(setting->allocator, BLOCK, setting->side);
+    testing_launch(setting->side);
+    testing_order(setting->side, setting->other);
+    testing_launch(setting->other);
+    BASE_CHECK_EQ(allocator_record_stream(setting->allocator, block, setting->other), BASE_OK);
+    testing_free(setting->allocator, block);
+    testing_order(setting->other, setting->side);
+    BASE_CHECK_EQ(testing_capture_end(&part), cudaSuccess);
+    const cudaStream_t outside = testing_stream();
+    void *flushing = NULL;
+    if (!late) flushing = testing_malloc(setting->allocator, 4096, outside);
+    struct testing_capture next = part;
+    testing_capture_begin(&next, cudaStreamCaptureModeRelaxed);
+    testing_launch(setting->side);
+    testing_order(setting->side, setting->other);
+    testing_launch(setting->other);
+    if (late) flushing = testing_malloc(setting->allocator, 4096, outside);
+    BASE_CHECK_EQ(active(setting), 1);
+    testing_order(setting->other, setting->side);
+    void *const inside = testing_malloc(setting->allocator, BLOCK, setting->side);
+    BASE_CHECK(inside != block);
+    testing_launch(setting->side);
+    BASE_CHECK_EQ(testing_capture_end(&next), cudaSuccess);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    // The whole is over: the pool's memory is the pool's.
+    BASE_CHECK_EQ(cca_pool_begin(setting->allocator, DEVICE, second_pool, NULL), BASE_OK);
+    BASE_CHECK(testing_malloc(setting->allocator, BLOCK, setting->side) == block);
+    BASE_CHECK_EQ(cca_pool_end(setting->allocator, DEVICE, second_pool), BASE_OK);
+    BASE_CHECK_EQ(cca_pool_release(setting->allocator, DEVICE, second_pool), BASE_OK);
+    testing_free(setting->allocator, block);
+    testing_free(setting->allocator, inside);
+    testing_free(setting->allocator, flushing);
+    testing_capture_destroy(&next);
+    testing_capture_destroy(&part);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
 // Its memory goes with the last block, not before: the graph can be replayed until then.
 static void a_pool_destroyed_while_its_graph_lives_keeps_the_blocks_in_use(void) {
     struct setting *const setting = setting_capturing(REUSE);
@@ -543,12 +645,6 @@ static void what_a_part_used_waits_for_the_whole(void) {
     testing_capture_destroy(&part);
     testing_capture_destroy(&setting->capture);
     setting_end(setting);
-}
-
-static bool accepts_no_stream(void *context, cudaStream_t stream) {
-    (void)context;
-    (void)stream;
-    return false;
 }
 
 // Up to about 2.10 every scope counted as a capture, whoever asked; since then only marks do.
@@ -650,6 +746,12 @@ int main(void) {
     empty_cache_in_a_capture_keeps_what_is_cached();
     the_current_stream_decides_where_it_is_told();
     what_a_part_deferred_waits_for_the_whole();
+    what_a_part_deferred_is_not_for_another_part("", false);
+    what_a_part_deferred_is_not_for_another_part("", true);
+    what_a_part_deferred_is_not_for_another_part(REUSE, false);
+    what_a_part_deferred_is_not_for_another_part(REUSE, true);
+    garbage_is_not_collected_in_a_capture();
+    a_scope_that_counts_as_a_capture_gives_cached_blocks_back();
     a_pool_destroyed_while_its_graph_lives_keeps_the_blocks_in_use();
     what_a_part_used_waits_for_the_whole();
     an_open_scope_was_a_capture("x_torch:2.8", true);
