@@ -3,6 +3,8 @@
 
 #include "base/half.h"
 
+#include <math.h>
+
 void bench_loop_add_float(float *out, const float *a, const float *b, int64_t count) {
     for (int64_t i = 0; i < count; i++)
         out[i] = a[i] + b[i];
@@ -64,4 +66,17 @@ double bench_loop_sum_float(const float *a, int64_t count) {
     for (int64_t i = 0; i < count; i++)
         sum += (double)a[i];
     return sum;
+}
+
+void bench_loop_adamw_float(float *parameter, const float *gradient, float *mean, float *square,
+                            int64_t count) {
+    const double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, decay = 0.01;
+    for (int64_t i = 0; i < count; i++) {
+        const double g = (double)gradient[i], p = (double)parameter[i] * (1 - rate * decay);
+        const double m = beta1 * (double)mean[i] + (1 - beta1) * g;
+        const double v = beta2 * (double)square[i] + (1 - beta2) * g * g;
+        mean[i] = (float)m;
+        square[i] = (float)v;
+        parameter[i] = (float)(p - rate * (m / (1 - beta1)) / (sqrt(v / (1 - beta2)) + 1e-8));
+    }
 }

@@ -21,5 +21,8 @@ void bench_loop_add_transposed(float *out, const float *a, const float *b, int64
                                int64_t columns);
 void bench_loop_add_row(float *out, const float *a, const float *b, int64_t rows, int64_t columns);
 double bench_loop_sum_float(const float *a, int64_t count);
+// A step of AdamW, its numbers widened as the kernels do.
+void bench_loop_adamw_float(float *parameter, const float *gradient, float *mean, float *square,
+                            int64_t count);
 
 #endif

@@ -5,8 +5,10 @@
 #include "base/check.h"
 #include "base/half.h"
 #include "bench/plain_loop.h"
+#include "tensor/nn.h"
 
 #include <cblas.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,6 +250,57 @@ static void measure_element(struct bench_state *state, void *argument) {
 }
 
 //--------------------------------------------------------------------------------------------------
+// A step of AdamW on as many floats
+
+#define STATE_COUNT 4 // parameter, gradient, mean, square
+
+static void measure_adamw_plain(struct bench_state *state, void *argument) {
+    (void)argument;
+    float *arrays[STATE_COUNT];
+    for (int i = 0; i < STATE_COUNT; i++)
+        arrays[i] = values_make(TENSOR_FLOAT32, COUNT);
+    uint64_t count;
+    while (bench_batch_begin(state, &count))
+        for (uint64_t i = 0; i < count; i++)
+            bench_loop_adamw_float(arrays[0], arrays[1], arrays[2], arrays[3], COUNT);
+    for (int i = 0; i < STATE_COUNT; i++)
+        free(arrays[i]);
+}
+
+// The first step against the plain loop's, within the last place: the formulas are not the same to
+// the bit.
+static void measure_adamw(struct bench_state *state, void *argument) {
+    const struct speed_case *measured = argument;
+    struct tensor_place place = speed_place_begin(measured->kind, SIM_NUMERICS_ON);
+    const struct tensor_adamw adamw = {1e-3, 0.9, 0.999, 1e-8, 0.01, false, false};
+    const int64_t size = COUNT;
+    float *arrays[STATE_COUNT];
+    struct tensor tensors[STATE_COUNT];
+    for (int i = 0; i < STATE_COUNT; i++) {
+        arrays[i] = values_make(TENSOR_FLOAT32, COUNT);
+        for (int64_t at = 0; i == 3 && at < COUNT; at++)
+            arrays[i][at] = fabsf(arrays[i][at]);
+        SPEED_OK(tensor_from_bytes(&place, TENSOR_FLOAT32, &size, 1, arrays[i], &tensors[i]));
+    }
+    SPEED_OK(tensor_adamw_step(&adamw, 1, 1, &tensors[0], &tensors[1], &tensors[2], &tensors[3]));
+    bench_loop_adamw_float(arrays[0], arrays[1], arrays[2], arrays[3], COUNT);
+    SPEED_OK(tensor_read(tensors[0], arrays[1]));
+    for (int64_t at = 0; at < COUNT; at++)
+        if (!(fabsf(arrays[0][at] - arrays[1][at]) <= 1e-6F * fabsf(arrays[0][at])))
+            bench_fail(state, "the step of element %d is not the loop's", (int)at);
+    uint64_t count;
+    while (bench_batch_begin(state, &count))
+        for (uint64_t i = 0; i < count; i++)
+            SPEED_OK(tensor_adamw_step(&adamw, 1, 1, &tensors[0], &tensors[1], &tensors[2],
+                                       &tensors[3]));
+    for (int i = 0; i < STATE_COUNT; i++) {
+        tensor_release(&tensors[i]);
+        free(arrays[i]);
+    }
+    speed_place_end(state, &place);
+}
+
+//--------------------------------------------------------------------------------------------------
 // The cases
 
 static void products_add(int64_t n) {
@@ -275,9 +328,18 @@ static void elements_add(enum element element) {
     }
 }
 
+static void adamw_add(void) {
+    const struct speed_case *plain = speed_case_add("loop/adamw_float32", measure_adamw_plain);
+    struct speed_case *cpu = speed_case_add("cpu/adamw_float32", measure_adamw);
+    cpu->kind = TENSOR_CPU;
+    speed_case_limit(cpu, 1.5, plain);
+    speed_case_limit(speed_case_add("device/adamw_float32", measure_adamw), 1.5, plain);
+}
+
 void speed_cases_work(void) {
     for (int64_t n = 8; n <= 512; n *= 2)
         products_add(n);
     for (int element = 0; element < ELEMENT_COUNT; element++)
         elements_add((enum element)element);
+    adamw_add();
 }
