@@ -18,7 +18,8 @@
 //
 // What a recording leaves open: a free that waited, requested right before the request that waited
 // for it, reads like a free at once; where garbage collection and a wait both may have come before
-// a growth, completions are taken for early unless a released segment says otherwise.
+// a growth, completions are taken for early unless one of them, or a released segment, would have
+// served the request (not looked at: a block that would have done so with its free neighbours).
 #include "workload/replay_plan.h"
 
 #include "base/address_map.h"
@@ -29,6 +30,7 @@
 #include <string.h>
 
 #define SMALL_SEGMENT_BYTES (2 * BASE_MIB)
+#define LARGE_SEGMENT_BYTES (20 * BASE_MIB)
 #define COMPLETES_NEVER UINT64_MAX
 
 // A free that did not complete at once.
@@ -54,9 +56,9 @@ struct group {
 };
 
 struct slot_state {
-    uint64_t address;
+    uint64_t address, size;
     size_t deferred; // index into deferred, when requested
-    uint16_t pool;
+    uint16_t stream, pool;
     bool requested; // to be freed, not completed
 };
 
@@ -161,14 +163,14 @@ static enum base_status add_group_slot(struct group *group, uint32_t slot) {
 //--------------------------------------------------------------------------------------------------
 // Slots: a live block's place in the table of pointers; the place freed last is used first.
 
-static enum base_status slot_take(struct builder *builder, uint64_t address, uint16_t pool,
+static enum base_status slot_take(struct builder *builder, const struct slot_state *block,
                                   uint32_t *slot) {
     struct workload_replay_plan *plan = builder->plan;
     uint64_t there;
-    if (base_address_map_get(&builder->slots_by_address, address, &there))
+    if (base_address_map_get(&builder->slots_by_address, block->address, &there))
         return base_status_set(BASE_FORMAT,
                                "operation %zu allocates 0x%llx, where a block is in use",
-                               plan->operation_count, (unsigned long long)address);
+                               plan->operation_count, (unsigned long long)block->address);
     if (builder->free_slot_count > 0) {
         *slot = builder->free_slots[--builder->free_slot_count];
     } else {
@@ -187,8 +189,8 @@ static enum base_status slot_take(struct builder *builder, uint64_t address, uin
         if (status != BASE_OK) return status;
         *slot = plan->slot_count++;
     }
-    builder->slots[*slot] = (struct slot_state){.address = address, .pool = pool};
-    return base_address_map_set(&builder->slots_by_address, address, *slot);
+    builder->slots[*slot] = *block;
+    return base_address_map_set(&builder->slots_by_address, block->address, *slot);
 }
 
 static bool slot_find(const struct builder *builder, uint64_t address, uint32_t *slot) {
@@ -223,7 +225,7 @@ static void group_begin(struct builder *builder) {
 // large_segment_size_mb is not known here.
 static uint64_t segment_of_request(uint64_t size) {
     if (size <= BASE_MIB) return SMALL_SEGMENT_BYTES;
-    if (size < 10 * BASE_MIB) return 20 * BASE_MIB;
+    if (size < 10 * BASE_MIB) return LARGE_SEGMENT_BYTES;
     return base_round_up(size, SMALL_SEGMENT_BYTES);
 }
 
@@ -268,27 +270,66 @@ static bool is_oversize(const struct builder *builder, uint64_t size) {
 }
 
 // Below max_split_size, segments of that size and the request's stream and pool go back before
-// anything is waited for.
+// anything is waited for; of a private pool in use they go back in no other way.
 static bool group_may_have_released_oversize(const struct builder *builder) {
     const struct workload_replay_plan *plan = builder->plan;
     if (plan->segment_count == builder->group.segment_first) return false;
     const struct workload__segment_event *taken = &plan->segments[plan->segment_count - 1];
-    for (size_t i = builder->group.release_first; i < plan->release_count; i++)
-        if (!is_oversize(builder, plan->releases[i].size) ||
-            !is_of_same_pool(&plan->releases[i], taken) || plan->releases[i].is_mapped)
+    for (size_t i = builder->group.release_first; i < plan->release_count; i++) {
+        const struct workload__segment_event *release = &plan->releases[i];
+        if (!is_oversize(builder, release->size) || !is_of_same_pool(release, taken) ||
+            release->is_mapped)
             return false;
+        if (release->pool != 0) return true;
+    }
     return plan->release_count > builder->group.release_first;
 }
 
-// A released segment would have served the request, had it been free when the request searched.
-static bool group_released_a_fit(const struct builder *builder) {
+// Whether free memory of a stream and pool, LEAST to MOST bytes of it, would serve the REQUEST. Small
+// requests and large ones have pools of their own, and so have, below max_split_size, oversize
+// ones, which take no block that is larger by 20 MiB.
+struct free_memory {
+    uint64_t least, most;
+    uint16_t stream, pool;
+    bool is_small;
+};
+static bool would_serve(const struct builder *builder, const struct free_memory *memory,
+                        const struct trace_event *request) {
+    const bool oversize = is_oversize(builder, request->size);
+    return memory->stream == request->stream && memory->pool == request->pool &&
+           memory->is_small == (request->size <= BASE_MIB) && memory->least >= request->size &&
+           is_oversize(builder, memory->least) == oversize &&
+           is_oversize(builder, memory->most) == oversize &&
+           (!oversize || memory->most < request->size + LARGE_SEGMENT_BYTES);
+}
+
+// The group freed what would have served the REQUEST, had it been free when that searched: a block,
+// or a segment that was released.
+static bool group_freed_a_fit(const struct builder *builder, const struct trace_event *request) {
     const struct workload_replay_plan *plan = builder->plan;
-    if (plan->segment_count == builder->group.segment_first) return false;
-    const struct workload__segment_event *taken = &plan->segments[plan->segment_count - 1];
-    for (size_t i = builder->group.release_first; i < plan->release_count; i++)
-        if (is_of_same_pool(&plan->releases[i], taken) && plan->releases[i].size >= taken->size &&
-            is_oversize(builder, plan->releases[i].size) == is_oversize(builder, taken->size))
+    const struct group *group = &builder->group;
+    for (size_t i = group->release_first; i < plan->release_count; i++) {
+        const struct workload__segment_event *release = &plan->releases[i];
+        if (would_serve(builder,
+                        &(struct free_memory){.least = release->size,
+                                              .most = release->size,
+                                              .stream = release->stream,
+                                              .pool = release->pool,
+                                              .is_small = release->size <= SMALL_SEGMENT_BYTES},
+                        request))
             return true;
+    }
+    for (size_t i = 0; i < group->slot_count; i++) {
+        const struct slot_state *slot = &builder->slots[group->slots[i]];
+        if (would_serve(builder,
+                        &(struct free_memory){.least = slot->size,
+                                              .most = slot->size + BASE_MIB, // what is not split off
+                                              .stream = slot->stream,
+                                              .pool = slot->pool,
+                                              .is_small = slot->size <= BASE_MIB},
+                        request))
+            return true;
+    }
     return false;
 }
 
@@ -394,7 +435,7 @@ static enum base_status group_end(struct builder *builder, const struct trace_ev
     const size_t before_release = released ? group->slots_before_release : group->slot_count;
     const bool all_inside = waited && !emptied && builder->pending_count == 0 &&
                             ((!collected && !group_may_have_released_oversize(builder)) ||
-                             group_released_a_fit(builder));
+                             group_freed_a_fit(builder, request));
     const size_t outside = emptied ? group->slot_count : all_inside ? 0 : before_release;
 
     for (size_t i = 0; i < outside && status == BASE_OK; i++)
@@ -441,7 +482,11 @@ static enum base_status add_alloc(struct builder *builder, const struct trace_ev
     enum base_status status = group_end(builder, event);
     struct workload__operation operation = {
         .kind = WORKLOAD__ALLOC, .size = event->size, .stream = event->stream};
-    if (status == BASE_OK) status = slot_take(builder, event->address, event->pool, &operation.slot);
+    const struct slot_state block = {.address = event->address,
+                                     .size = event->size,
+                                     .stream = event->stream,
+                                     .pool = event->pool};
+    if (status == BASE_OK) status = slot_take(builder, &block, &operation.slot);
     if (status == BASE_OK) status = add_operation(builder, &operation);
     if (status == BASE_OK) status = add_alloc_address(builder, event->address);
     return status;
@@ -579,10 +624,14 @@ static enum base_status add_start_segment(struct builder *builder,
     builder->pools[segment->pool].is_used = segment->pool != 0;
     builder->pools[segment->pool].reserved_bytes += segment->total_size;
     for (size_t i = segment->block_first;
-         i < segment->block_first + segment->block_count && status == BASE_OK; i++)
+         i < segment->block_first + segment->block_count && status == BASE_OK; i++) {
+        const struct slot_state block = {.address = plan->start.blocks[i].address,
+                                         .size = plan->start.blocks[i].size,
+                                         .stream = segment->stream,
+                                         .pool = segment->pool};
         if (plan->start.blocks[i].state != TRACE_BLOCK_INACTIVE)
-            status = slot_take(builder, plan->start.blocks[i].address, segment->pool,
-                               &plan->start_slots[i]);
+            status = slot_take(builder, &block, &plan->start_slots[i]);
+    }
     return status;
 }
 

@@ -356,5 +356,11 @@ int main(int argc, char **argv) {
         replay_decides_as_the_program_did(seed, 0);
         replay_decides_as_the_program_did(seed, 400 + seed % 100);
     }
+    // Requests that waited for what would have served them: a segment that they released, also
+    // where they failed, or a block; below max_split_size, too, and in a private pool.
+    static const uint64_t kept_seeds[] = {2246,  4110,   6558,   12438, 13094,
+                                          35230, 102179, 103731, 105043};
+    for (size_t i = 0; i < sizeof kept_seeds / sizeof kept_seeds[0] && argc == 1; i++)
+        replay_decides_as_the_program_did(kept_seeds[i], 0);
     return 0;
 }
