@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define RING_CAPACITY_FIRST 256
-#define MAX_ENTRIES_LIMIT   ((size_t)1 << 32)
+#define MAX_ENTRIES_LIMIT ((size_t)1 << 32)
 
 // Calls that are given the reading of the call before, if the last ones came so close together that
 // microseconds do not tell them apart.
@@ -170,14 +170,17 @@ void cca__history_block_locked(struct cca *cca, enum allocator_action action,
     if (__builtin_expect(recorder == NULL, 0) && (recorder = make_recorder(pool->stream)) == NULL)
         return;
 
-    const uint32_t number = (uint32_t)(block - cca->blocks);
-    uint32_t *const stacks = stacks_of_chunk(history, number);
-    uint32_t stack = 0;
-    if (history->context >= context_of(action))
-        stack = cca__stack_find(&history->stacks, &recorder->walks, __builtin_frame_address(0));
-    else if (action != ALLOCATOR_ALLOC && stacks != NULL)
-        stack = stacks[number % CCA__BLOCK_CHUNK];
-    if (action == ALLOCATOR_ALLOC && stacks != NULL) stacks[number % CCA__BLOCK_CHUNK] = stack;
+    const bool walks = history->context >= context_of(action);
+    uint32_t stack =
+        walks ? cca__stack_find(&history->stacks, &recorder->walks, __builtin_frame_address(0)) : 0;
+    if (action == ALLOCATOR_ALLOC || !walks) {
+        const uint32_t number = (uint32_t)(block - cca->blocks);
+        uint32_t *const stacks = stacks_of_chunk(history, number);
+        if (stacks != NULL && action == ALLOCATOR_ALLOC)
+            stacks[number % CCA__BLOCK_CHUNK] = stack;
+        else if (stacks != NULL)
+            stack = stacks[number % CCA__BLOCK_CHUNK];
+    }
 
     const bool is_double =
         action == ALLOCATOR_FREE_REQUESTED && block->state == CCA__BLOCK_ALLOCATED;

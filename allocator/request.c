@@ -161,9 +161,12 @@ static APART enum base_status malloc_watched(struct cca *cca, struct cca__stream
                                              size_t size, void **pointer) {
     const size_t rounded = cca__round_size_plain(size);
     struct cca__pool *const pool = pool_for(stream, rounded);
-    uint32_t served, displaced;
+    uint32_t served = pool->index.front, displaced = 0;
     int64_t slack;
-    if (!cca__hit_serve(cca, pool, rounded, size, pointer, &served, &displaced, &slack))
+    const bool from_front = cca__free_index_front_is_best(&pool->index, cca->blocks, rounded) &&
+                            cca__hit_serve_front(cca, pool, rounded, size, pointer, &slack);
+    if (!from_front &&
+        !cca__hit_serve(cca, pool, rounded, size, pointer, &served, &displaced, &slack))
         return malloc_locked(cca, stream, size, pointer);
     cca__observe_block(cca, ALLOCATOR_ALLOC, pool, cca__block_at(cca, served));
     if (displaced != 0) return end_displacing(cca, pool, displaced, slack);
@@ -328,23 +331,48 @@ static APART enum base_status free_searching(struct cca *cca, void *pointer) {
     return free_locked(cca, number, pool_number, pointer);
 }
 
-// A free of a plain block of a stream that is special for nothing but that somebody watches.
-static APART enum base_status free_watched(struct cca *cca, struct cca__stream *stream,
-                                           uint32_t number, uint32_t pool_number) {
-    struct cca__pool *const pool = cca__pool_of_kind(stream, pool_number % 2);
-    cca__observe_free(cca, pool, cca__block_at(cca, number));
-    uint32_t displaced;
-    int64_t slack;
-    if (!cca__hit_free_at_once(cca, pool, number, &displaced, &slack))
-        return end_call(stream, cca__hit_free(cca, pool, number, true));
-    if (displaced != 0) return end_displacing(cca, pool, displaced, slack);
-    return end_hit(stream, slack);
-}
-
 static APART enum base_status free_anew(struct cca *cca, struct cca__stream *stream,
                                         void *pointer) {
     cca__lock_release(&stream->lock);
     return free_searching(cca, pointer);
+}
+
+// The rest of a free of a plain block whose stream's lock was taken at once.
+static APART enum base_status free_far(struct cca *cca, struct cca__pool *pool, uint32_t number) {
+    return end_hit(pool->stream, cca__hit_free(cca, pool, number, true));
+}
+
+static APART enum base_status free_to_bins(struct cca *cca, struct cca__pool *pool,
+                                           uint32_t number) {
+    uint32_t displaced;
+    int64_t slack;
+    if (!cca__hit_free_at_once(cca, pool, number, &displaced, &slack))
+        return free_far(cca, pool, number);
+    if (displaced != 0) return end_displacing(cca, pool, displaced, slack);
+    return end_hit(pool->stream, slack);
+}
+
+static APART enum base_status free_to_front(struct cca *cca, struct cca__pool *pool,
+                                            uint32_t number) {
+    int64_t slack;
+    if (!cca__hit_free_to_front(cca, pool, number, &slack)) return free_to_bins(cca, pool, number);
+    return end_hit(pool->stream, slack);
+}
+
+static inline enum base_status free_plain(struct cca *cca, struct cca__pool *pool, uint32_t number,
+                                          const struct cca__block *block) {
+    const uint32_t front = pool->index.front;
+    return front == 0 || block->next == front || block->previous == front
+               ? free_to_front(cca, pool, number)
+               : free_to_bins(cca, pool, number);
+}
+
+// The same of a stream that is special for nothing but that somebody watches.
+static APART enum base_status free_watched(struct cca *cca, struct cca__pool *pool,
+                                           uint32_t number) {
+    const struct cca__block *const block = cca__block_at(cca, number);
+    cca__observe_free(cca, pool, block);
+    return free_plain(cca, pool, number, block);
 }
 
 // What was found is not plain, or not the block at POINTER. The stream's lock is held, and released
@@ -353,29 +381,10 @@ static APART enum base_status free_unlike(struct cca *cca, struct cca__stream *s
                                           uint32_t number, uint32_t pool_number, void *pointer) {
     const struct cca__block *const block = cca__block_at(cca, number);
     if (stream->only_watched && cca__block_is_plain(block, pool_number, pointer))
-        return free_watched(cca, stream, number, pool_number);
+        return free_watched(cca, cca__pool_of_kind(stream, pool_number % 2), number);
     return block->uses != 0 && cca__block_is_of(block, pool_number, pointer)
                ? cca__free_used_locked(stream, pointer, number)
                : free_anew(cca, stream, pointer);
-}
-
-// The rest of a free of a plain stream whose lock was taken at once.
-static APART enum base_status free_to_bins(struct cca *cca, void *pointer, uint32_t number,
-                                           struct cca__pool *pool) {
-    uint32_t displaced;
-    int64_t slack;
-    if (!cca__hit_free_at_once(cca, pool, number, &displaced, &slack))
-        return free_locked(cca, number, pool->number, pointer);
-    if (displaced != 0) return end_displacing(cca, pool, displaced, slack);
-    return end_hit(pool->stream, slack);
-}
-
-static APART enum base_status free_to_front(struct cca *cca, void *pointer, uint32_t number,
-                                            struct cca__pool *pool) {
-    int64_t slack;
-    if (!cca__hit_free_to_front(cca, pool, number, &slack))
-        return free_to_bins(cca, pointer, number, pool);
-    return end_hit(pool->stream, slack);
 }
 
 // No question on the way whether there is such a block at all: block 0, which is none, is of pool 0
@@ -391,11 +400,7 @@ enum base_status cca__free(struct allocator *allocator, void *pointer) {
     if (!cca__lock_take_at_once(&stream->lock)) return free_searching(cca, pointer);
     if (__builtin_expect(stream->special || !cca__block_is_plain(block, pool_number, pointer), 0))
         return free_unlike(cca, stream, number, pool_number, pointer);
-    struct cca__pool *const pool = cca__pool_of_kind(stream, pool_number % 2);
-    const uint32_t front = pool->index.front;
-    return front == 0 || block->next == front || block->previous == front
-               ? free_to_front(cca, pointer, number, pool)
-               : free_to_bins(cca, pointer, number, pool);
+    return free_plain(cca, cca__pool_of_kind(stream, pool_number % 2), number, block);
 }
 
 // The rest of record_stream where a block or a stream must be looked for, or there is nothing to
