@@ -39,18 +39,16 @@ static enum base_status parameter_check(const struct norm *norm, const char *wha
 
 static enum base_status norm_check(const struct norm *norm) {
     const struct tensor_geometry *shape = &norm->self.impl->geometry;
-    char have[TENSOR_SIZES_TEXT_SIZE], want[TENSOR_SIZES_TEXT_SIZE], tail[TENSOR_SIZES_TEXT_SIZE];
+    char have[TENSOR_SIZES_TEXT_SIZE], want[TENSOR_SIZES_TEXT_SIZE];
     if (norm->dims < 1)
         return tensor__error("Expected normalized_shape to be at least 1-dimensional, i.e., "
                              "containing at least one element, but got normalized_shape = []");
-    tensor_sizes_text(norm->sizes, norm->dims, want);
     if (shape->rank < norm->dims || memcmp(shape->sizes + shape->rank - norm->dims, norm->sizes,
-                                           (size_t)norm->dims * sizeof shape->sizes[0]) != 0) {
-        memcpy(tail, want, sizeof tail);
+                                           (size_t)norm->dims * sizeof shape->sizes[0]) != 0)
         return tensor__error("Given normalized_shape=%s, expected input with shape [*, %s, but "
                              "got input of size%s",
-                             want, tail + 1, tensor_sizes_text(shape->sizes, shape->rank, have));
-    }
+                             tensor_sizes_text(norm->sizes, norm->dims, want), want + 1,
+                             tensor_sizes_text(shape->sizes, shape->rank, have));
     enum base_status status = tensor__check_floating("LayerNormKernelImpl", norm->self.impl);
     if (status == BASE_OK)
         status = parameter_check(norm, "weight", norm->weight);
