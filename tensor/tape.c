@@ -5,31 +5,33 @@
 #include "tensor/error.h"
 #include "tensor/formulas.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static uint64_t next_sequence = 1; // atomic
 
+// Parts of one block are as far aligned as blocks are.
+static size_t part(size_t count, size_t size) {
+    const size_t alignment = _Alignof(max_align_t);
+    return (count * size + alignment - 1) / alignment * alignment;
+}
+
+// One block: the node, its edges, its outputs, its payload.
 enum base_status tape_node_create(const struct tape_formula *formula, int edge_count,
                                   int output_count, size_t payload_size,
                                   struct tape_node **result) {
-    struct tape_node *node = calloc(1, sizeof *node);
-    const bool is_good =
-        node != NULL &&
-        (edge_count == 0 ||
-         (node->edges = calloc((size_t)edge_count, sizeof *node->edges)) != NULL) &&
-        (output_count == 0 ||
-         (node->outputs = calloc((size_t)output_count, sizeof *node->outputs)) != NULL) &&
-        (payload_size == 0 || (node->payload = calloc(1, payload_size)) != NULL);
-    if (!is_good) {
-        if (node != NULL) {
-            free(node->edges);
-            free(node->outputs);
-        }
-        free(node);
+    const size_t edges = part(1, sizeof(struct tape_node));
+    const size_t outputs = edges + part((size_t)edge_count, sizeof(struct tape_edge));
+    const size_t payload = outputs + part((size_t)output_count, sizeof(struct tape_metadata));
+    char *block = calloc(1, payload + payload_size);
+    if (block == NULL)
         return base_status_set(BASE_HOST_MEMORY, "no host memory for a node of the tape");
-    }
+    struct tape_node *node = (struct tape_node *)block;
+    node->edges = (struct tape_edge *)(block + edges);
+    node->outputs = (struct tape_metadata *)(block + outputs);
+    node->payload = block + payload;
     node->count = tensor_count_one();
     node->formula = formula;
     node->sequence = __atomic_fetch_add(&next_sequence, 1, __ATOMIC_RELAXED);
@@ -63,12 +65,6 @@ static void node_release(struct tape_node *node) {
     for (int edge = 0; edge < node->edge_count; edge++)
         tape_node_drop(node->edges[edge].node);
     tape_node_drop(node->inner);
-    free(node->edges);
-    free(node->outputs);
-    free(node->payload);
-    node->edges = NULL;
-    node->outputs = NULL;
-    node->payload = NULL;
     node->inner = NULL;
     node->edge_count = node->output_count = 0;
 }

@@ -68,7 +68,7 @@ struct tape_node {
     struct tape_node *inner; // counted: the operator whose effect on a slice this node carries
     struct tape_retention *retentions;
     struct tape_node *next_dead; // while it waits to be freed
-    void *payload;               // what the formula needs besides; malloc'ed
+    void *payload;               // what the formula needs besides
 };
 
 // One strong handle; edges and outputs all empty, payload zeroed.
