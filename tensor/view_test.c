@@ -222,6 +222,55 @@ static void flags_agree_with_enumeration(uint64_t seed, int count) {
     base_check_context(NULL);
 }
 
+// Sixteen dimensions are worked with; one more is refused wherever a program can ask for it.
+static void seventeenth_dimension_is_refused(void) {
+    struct tensor_place place = testing_place();
+    const char *const sentence = "a tensor has at most 16 dimensions";
+    int64_t sizes[17], strides[17], dims[17];
+    struct tensor self, other, sum, total;
+    struct tensor_scalar value;
+    for (int dim = 0; dim < 17; dim++) {
+        sizes[dim] = dim % 4 == 0 ? 2 : 1;
+        strides[dim] = 1;
+        dims[dim] = dim;
+    }
+    CHECK_OK(tensor_ones(&place, TENSOR_FLOAT32, sizes, 16, &self)); // 2 1 1 1 2 1 1 1 2 ...
+    CHECK_OK(tensor_transpose(self, 0, 15, &other));
+    CHECK_OK(tensor_add(self, tensor_operand_tensor(other), tensor_integer(1), &sum));
+    CHECK_OK(tensor_sum(sum, &total));
+    CHECK_OK(tensor_item(total, &value));
+    BASE_CHECK_EQ(tensor_numel(sum), 32); // both ends are broadcast
+    BASE_CHECK_EQ(value.floating, 64.0);
+    tensor_release(&total);
+    tensor_release(&sum);
+    tensor_release(&other);
+    CHECK_REFUSED(tensor_empty(&place, TENSOR_FLOAT32, sizes, 17, TENSOR_CONTIGUOUS, &other),
+                  sentence);
+    CHECK_REFUSED(tensor_empty_strided(&place, TENSOR_FLOAT32, sizes, 17, strides, 17, &other),
+                  sentence);
+    CHECK_REFUSED(tensor_zeros(&place, TENSOR_FLOAT32, sizes, 17, &other), sentence);
+    CHECK_REFUSED(tensor_view(self, sizes, 17, &other), sentence);
+    CHECK_REFUSED(tensor_reshape(self, sizes, 17, &other), sentence);
+    CHECK_REFUSED(tensor_expand(self, sizes, 17, &other), sentence);
+    CHECK_REFUSED(tensor_permute(self, dims, 17, &other), sentence);
+    CHECK_REFUSED(tensor_squeeze_dims(self, dims, 17, &other), sentence);
+    CHECK_REFUSED(tensor_as_strided(self, sizes, 17, strides, 17, NULL, &other), sentence);
+    CHECK_REFUSED(tensor_as_strided_(self, sizes, 17, strides, 17, NULL), sentence);
+    CHECK_REFUSED(tensor_unsqueeze(self, 0, &other), sentence);
+    CHECK_REFUSED(tensor_unsqueeze_(self, 0), sentence);
+    CHECK_REFUSED(tensor_unfold(self, 0, 1, 1, &other), sentence);
+    CHECK_REFUSED(tensor_unflatten(self, 0, SIZES(1, 2), &other), sentence);
+    CHECK_REFUSED(tensor_stack(&self, 1, 0, &other), sentence);
+    CHECK_REFUSED(tensor_resize_(self, sizes, 17, NULL), sentence);
+    struct tensor_storage *storage = tensor_storage(self);
+    CHECK_REFUSED(tensor_set_storage_(self, storage, 0, sizes, 17, strides, 17), sentence);
+    tensor_storage_release(&storage);
+    BASE_CHECK_EQ(tensor_rank(self), 16);
+    BASE_CHECK_EQ(testing_version(self), 0);
+    tensor_release(&self);
+    testing_place_end(&place);
+}
+
 int main(int argc, char **argv) {
     const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     const int count = argc > 2 ? atoi(argv[2]) : 20000;
@@ -232,6 +281,7 @@ int main(int argc, char **argv) {
     permuted_cube_views_only_along_its_runs();
     empty_as_strided_may_lie_anywhere();
     bad_lists_are_refused();
+    seventeenth_dimension_is_refused();
     views_are_found_where_there_are_any(seed, count);
     flags_agree_with_enumeration(seed, count);
 }
