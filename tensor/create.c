@@ -3,6 +3,7 @@
 #include "tensor/error.h"
 #include "tensor/impl.h"
 #include "tensor/iterate.h"
+#include "tensor/kernel/number.h"
 #include "tensor/transfer.h"
 
 #include <math.h>
@@ -92,34 +93,27 @@ enum base_status tensor_arange(const struct tensor_place *place, enum tensor_typ
         return tensor__error("unsupported range: %g -> %g", start, end);
     if ((step > 0 && end < start) || (step < 0 && end > start))
         return tensor__error("upper bound and lower bound inconsistent with step sign");
+    if (place->kind != TENSOR_CPU)
+        return base_status_set(BASE_UNSUPPORTED,
+                               "arange makes CPU tensors: make it there and copy it");
     const double count = ceil((end - start) / step);
     if (!(count < 0x1p62))
         return tensor__error("invalid size, possible overflow?");
     const int64_t size = (int64_t)count;
     struct tensor made;
-    enum base_status status = tensor_empty(place, type, &size, 1, TENSOR_CONTIGUOUS, &made);
+    const enum base_status status = tensor_empty(place, type, &size, 1, TENSOR_CONTIGUOUS, &made);
     if (status != BASE_OK)
         return status;
-    if (place->kind == TENSOR_CPU) {
-        // Element by element through the backend, which knows the types.
-        struct tensor_loop loop = {
-            .operation = TENSOR_FILL, .compute = type, .out = {.type = type}};
-        for (int64_t index = 0; index < size && status == BASE_OK; index++) {
-            loop.out.data = tensor__element(made.impl, index);
-            const double value = start + (double)index * step;
-            loop.scalar = tensor_type_is_floating(type) ? tensor_floating(value)
-                                                        : tensor_integer((int64_t)value);
-            status = tensor__cpu.pointwise(&loop, tensor__no_stream);
-        }
-    } else {
-        status = base_status_set(BASE_UNSUPPORTED,
-                                 "arange makes CPU tensors: make it there and copy it");
+    const struct tensor_kernel_array array = {.data = made.impl->storage->data, .type = (int)type};
+    const bool is_floating = tensor_type_is_floating(type);
+    for (int64_t index = 0; index < size; index++) {
+        const double value = start + (double)index * step;
+        const struct tensor_kernel_number number = {value, tensor_kernel_to_integer(value)};
+        tensor_kernel_store(&array, index, number,
+                            is_floating ? TENSOR_KERNEL_FLOAT64 : TENSOR_KERNEL_INT64);
     }
-    if (status == BASE_OK)
-        *result = made;
-    else
-        tensor_release(&made);
-    return status;
+    *result = made;
+    return BASE_OK;
 }
 
 enum base_status tensor_from_bytes(const struct tensor_place *place, enum tensor_type type,
