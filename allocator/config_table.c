@@ -284,7 +284,8 @@ const struct cca__config_key cca__config_keys[] = {
          "is the present form, `markers` the first one (an empty node for each stream that used "
          "the block, to be before all that the allocating stream waits for), `markers_graph` the "
          "first one with the rule for all streams at once. The first form walks the whole graph "
-         "at each request; for comparison.",
+         "at each request, and the driver refuses the end of a capture whose last free comes "
+         "behind the last join (docs/capture-reuse.md); for comparison.",
      .parse = cca__parse_capture_reuse},
     {.name = "x_torch_faults",
      .pass = CCA__PASS_OWN,

@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MIB        ((size_t)BASE_MIB)
-#define STREAMS    3
-#define NODES_MAX  64
+#define MIB ((size_t)BASE_MIB)
+#define STREAMS 3
+#define NODES_MAX 64
 #define TENSOR_MIB 4
-#define CAPACITY   (64 * BASE_GIB)
+#define CAPACITY (64 * BASE_GIB)
 
 //------------------------------------------------------------------------------------------------
 // Questions to the driver are counted on their way (BUILD).
@@ -291,6 +291,28 @@ static void print_events(void) {
     allocator_destroy(capture.allocator);
 }
 
+// A program that joins its streams and frees A last, and captures nothing more.
+static void print_ends(void) {
+    printf("joined, then A is freed, then the end of the capture\n");
+    for (int form = 0; form < FORM_COUNT; ++form) {
+        struct capture capture;
+        cudaGraph_t graph;
+        capture_begin(&capture, (enum form)form);
+        take_a(&capture);
+        use_a(&capture, 2);
+        order(&capture, 2, 1);
+        DRAWING_OK(allocator_free(capture.allocator, capture.a));
+        const cudaError_t error = cudaStreamEndCapture(capture.streams[0], &graph);
+        (void)cudaGetLastError();
+        printf("    %-10s  %3d %s\n", form_names[form], (int)error, cudaGetErrorName(error));
+        DRAWING_OK(cca_capture_end(capture.allocator, 0, capture.id));
+        DRAWING_OK(cca_pool_end(capture.allocator, 0, pool_id));
+        DRAWING_OK(cca_pool_release(capture.allocator, 0, pool_id));
+        if (error == cudaSuccess) DRAWING_CALL(cudaGraphDestroy(graph));
+        allocator_destroy(capture.allocator);
+    }
+}
+
 //------------------------------------------------------------------------------------------------
 // The graphs, one fact a line: what a node is, what it comes behind, what marks the end of A's
 // uses, what B's request comes behind.
@@ -477,6 +499,7 @@ int main(int argc, char **argv) {
     } else {
         print_events();
         print_examples();
+        print_ends();
         print_sweep();
         print_costs();
     }
