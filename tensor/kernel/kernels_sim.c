@@ -462,11 +462,75 @@ static void accesses_leave_with_thread(void) {
     BASE_CHECK_EQ(pthread_setspecific(accesses_key, &thread_accesses), 0);
 }
 
+// --- Arithmetic, for the cost model ---
+
+struct work {
+    uint64_t flops, tensor_flops;
+};
+
+// An operation for each four bytes that move: element work and rows.
+static struct work plain_work(const void *kernel, uint64_t bytes) {
+    (void)kernel;
+    return (struct work){.flops = bytes / 4};
+}
+
+// COUNT multiplications and as many additions; of 16-bit numbers by tensor cores, as kernels of
+// devices do them.
+static struct work multiply_work(int type, uint64_t count) {
+    const bool is_short = tensor_kernel_size_of(type) == 2;
+    return (struct work){.flops = is_short ? 0 : 2 * count,
+                         .tensor_flops = is_short ? 2 * count : 0};
+}
+
+static struct work product_work(const void *argument, uint64_t bytes) {
+    const struct tensor_kernel_product *kernel = argument;
+    (void)bytes;
+    return multiply_work(kernel->out.type,
+                         (uint64_t)(kernel->batch * kernel->m * kernel->n * kernel->k));
+}
+
+// PRODUCTS of each query with each key that it sees.
+static struct work attention_work(const struct tensor_kernel_attention_form *form, int type,
+                                  uint64_t products, uint64_t value_products) {
+    const uint64_t pairs = (uint64_t)(tensor_kernel_count(&form->shape) * form->keys);
+    return multiply_work(type, (form->is_causal ? pairs / 2 : pairs) *
+                                   (products * (uint64_t)form->columns +
+                                    value_products * (uint64_t)form->value_columns));
+}
+
+static struct work attention_forward_work(const void *argument, uint64_t bytes) {
+    const struct tensor_kernel_attention *kernel = argument;
+    (void)bytes;
+    return attention_work(&kernel->form, kernel->query.array.type, 1, 1);
+}
+
+static struct work attention_query_work(const void *argument, uint64_t bytes) {
+    const struct tensor_kernel_attention_query *kernel = argument;
+    (void)bytes;
+    return attention_work(&kernel->form, kernel->query.array.type, 2, 1);
+}
+
+static struct work attention_key_work(const void *argument, uint64_t bytes) {
+    const struct tensor_kernel_attention_key *kernel = argument;
+    (void)bytes;
+    return attention_work(&kernel->form, kernel->query.array.type, 2, 2);
+}
+
+#define WORK_OF(kernel)                                                                            \
+    _Generic((kernel),                                                                             \
+        const struct tensor_kernel_product *: product_work,                                        \
+        const struct tensor_kernel_attention *: attention_forward_work,                            \
+        const struct tensor_kernel_attention_query *: attention_query_work,                        \
+        const struct tensor_kernel_attention_key *: attention_key_work,                            \
+        default: plain_work)
+
 static cudaError_t launch(const char *name, void (*body)(const void *argument),
                           const void *argument, size_t argument_size, struct uses *uses,
+                          struct work (*work_of)(const void *kernel, uint64_t bytes),
                           cudaStream_t stream) {
     struct accesses *const accesses = &thread_accesses;
     const uint64_t bytes = uses_move(uses);
+    const struct work work = work_of(argument, bytes);
     accesses->count = 0;
     if (sim_race_is_running()) {
         accesses_leave_with_thread();
@@ -477,7 +541,8 @@ static cudaError_t launch(const char *name, void (*body)(const void *argument),
                                                           .argument = argument,
                                                           .argument_size = argument_size,
                                                           .bytes = bytes,
-                                                          .flops = bytes / 4,
+                                                          .flops = work.flops,
+                                                          .tensor_flops = work.tensor_flops,
                                                           .accesses = accesses->all,
                                                           .access_count = accesses->count});
 }
@@ -509,8 +574,8 @@ static void strides_flat(const struct tensor_kernel_shape *shape, int64_t *strid
     }
 }
 
-// Part by part, then all parts of all results: what the items do, in loops that are as fast as those
-// of a whole sum.
+// Part by part, then all parts of all results: what the items do, in loops that are as fast as
+// those of a whole sum.
 static void sum_parts_loop(const struct tensor_kernel_sum_parts *kernel, int64_t items) {
     const struct tensor_kernel_sum *whole = &kernel->sum;
     const int64_t results = tensor_kernel_count(&whole->kept);
@@ -528,8 +593,8 @@ static void sum_parts_loop(const struct tensor_kernel_sum_parts *kernel, int64_t
         const int64_t left = count - first < length ? count - first : length;
         one.reduced.sizes[0] = left > 0 ? left : 0;
         if (left > 0)
-            one.a.data = (char *)whole->a.data + first * whole->b.strides[0] *
-                                                     tensor_kernel_size_of(whole->a.type);
+            one.a.data = (char *)whole->a.data +
+                         first * whole->b.strides[0] * tensor_kernel_size_of(whole->a.type);
         one.out.data = (char *)kernel->staging.data + part * results * (int64_t)sizeof(double);
         tensor_loop_sum(&one);
     }
@@ -561,6 +626,6 @@ TENSOR_KERNEL_MODEL_LIST(PLAIN)
         if (tensor_kernel_##name##_items(kernel) == 0)                                             \
             return cudaSuccess;                                                                    \
         name##_uses(&copy, &uses);                                                                 \
-        return launch(#name, name##_body, kernel, sizeof *kernel, &uses, stream);                  \
+        return launch(#name, name##_body, kernel, sizeof *kernel, &uses, WORK_OF(kernel), stream); \
     }
 TENSOR_KERNEL_LIST(KERNEL)

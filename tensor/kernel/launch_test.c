@@ -5,6 +5,7 @@
 #include "simulator/sim_race.h"
 #include "tensor/kernel/launch.h"
 
+#include <math.h>
 #include <string.h>
 
 #define CUDA(call) BASE_CHECK_EQ((call), cudaSuccess)
@@ -172,6 +173,55 @@ static void without_numerics_nothing_runs(void) {
     machine_start(&(struct sim_options){0});
 }
 
+// The time of attention on a device is that of its arithmetic: by the cores where numbers have 32
+// bits, by tensor cores where they have 16; half of it where each query sees half of the keys.
+static double attention_us(int type, bool is_causal) {
+    const int64_t rows = 4096, columns = 64;
+    machine_start(&(struct sim_options){.numerics = SIM_NUMERICS_OFF});
+    BASE_CHECK_EQ(sim_profile("h200"), BASE_OK);
+    BASE_CHECK_EQ(sim_schedule("timed"), BASE_OK);
+    void *memory;
+    float ms;
+    cudaEvent_t begin, end;
+    CUDA(cudaMalloc(&memory, (size_t)(8 * rows * columns) * sizeof(float)));
+    const struct tensor_kernel_rows all = {{memory, type, {rows * columns, columns}}, 1};
+    CUDA(cudaEventCreate(&begin));
+    CUDA(cudaEventCreate(&end));
+    CUDA(cudaEventRecord(begin, NULL));
+    CUDA(tensor_launch_attention(
+        &(struct tensor_kernel_attention){.form = {.shape = {2, {8, rows}},
+                                                   .keys = rows,
+                                                   .columns = columns,
+                                                   .value_columns = columns,
+                                                   .is_causal = is_causal,
+                                                   .scale = 1},
+                                          .out = all,
+                                          .query = all,
+                                          .key = all,
+                                          .value = all,
+                                          .total = {memory, TENSOR_KERNEL_FLOAT32, {1}}},
+        NULL));
+    CUDA(cudaEventRecord(end, NULL));
+    CUDA(cudaDeviceSynchronize());
+    CUDA(cudaEventElapsedTime(&ms, begin, end));
+    BASE_CHECK_EQ(sim_schedule("eager"), BASE_OK);
+    machine_start(&(struct sim_options){0});
+    return (double)ms * 1000;
+}
+
+static void attention_takes_the_time_of_its_arithmetic(void) {
+    const double flops = 2.0 * 8 * 4096 * 4096 * (64 + 64);
+    const double wide = attention_us(TENSOR_KERNEL_FLOAT32, false);
+    const double half = attention_us(TENSOR_KERNEL_FLOAT32, true);
+    const double short_ones = attention_us(TENSOR_KERNEL_BFLOAT16, false);
+    base_check_context("%g, %g, %g us", wide, half, short_ones);
+    const double beside = 8;                        // launch and events
+    BASE_CHECK(fabs(wide - flops / 54e6) < beside); // 54 TFLOP/s
+    BASE_CHECK(fabs(half - flops / 2 / 54e6) < beside);
+    BASE_CHECK(fabs(short_ones - flops / 790e6) < beside);
+    base_check_context(NULL);
+}
+
 int main(void) {
     places_are_named_to_the_element();
     a_copy_hands_on_what_nobody_wrote();
@@ -180,5 +230,6 @@ int main(void) {
     a_captured_launch_is_replayed();
     checked_mode_reaches_the_same_bytes();
     without_numerics_nothing_runs();
+    attention_takes_the_time_of_its_arithmetic();
     return 0;
 }
