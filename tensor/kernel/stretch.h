@@ -16,10 +16,10 @@
         for (int64_t i = 0, at = 0; i < count; ++i, at += (stride))                                \
         statement
 
-#define STRETCH_LOAD(name, native, value)                                                          \
+#define STRETCH_LOAD(name, native, widened, value)                                                 \
     case TENSOR_KERNEL_##name: {                                                                   \
         const native *const from = (const native *)array->data + start;                            \
-        STRETCH_LOOP(stride, to[i] = value(from[at]));                                             \
+        STRETCH_LOOP(stride, to[i] = value(widened(from[at])));                                    \
         break;                                                                                     \
     }
 #define STRETCH_STORE(name, native, value)                                                         \
@@ -29,52 +29,51 @@
         break;                                                                                     \
     }
 
-#define STRETCH_TO_FLOAT(x) ((float)(x))
-#define STRETCH_TO_DOUBLE(x) ((double)(x))
-#define STRETCH_TO_INTEGER(x) ((int64_t)(x))
-#define STRETCH_AS_IT_IS(x) (x)
+#define STRETCH_SAME(x)        (x)
+#define STRETCH_TO_FLOAT(x)    ((float)(x))
+#define STRETCH_TO_DOUBLE(x)   ((double)(x))
+#define STRETCH_TO_INTEGER(x)  tensor_kernel_to_integer((double)(x)) // of floating numbers
+#define STRETCH_TO_HALF(x)     base_half_from_float((float)(x))
+#define STRETCH_TO_BFLOAT16(x) base_bfloat16_from_float((float)(x))
 #define STRETCH_IS_NOT_ZERO(x) ((x) != 0)
-#define STRETCH_HALF_TO_DOUBLE(x) ((double)base_half_to_float(x))
-#define STRETCH_BFLOAT_TO_DOUBLE(x) ((double)base_bfloat16_to_float(x))
-#define STRETCH_HALF(x) base_half_from_float((float)(x))
-#define STRETCH_BFLOAT(x) base_bfloat16_from_float((float)(x))
-#define STRETCH_BITS(x) tensor_kernel_to_integer((double)(x))
+
+// From every type, and to every type.
+#define STRETCH_LOADS(of_floating, of_integer)                                                     \
+    STRETCH_LOAD(FLOAT32, float, STRETCH_SAME, of_floating)                                        \
+    STRETCH_LOAD(FLOAT64, double, STRETCH_SAME, of_floating)                                       \
+    STRETCH_LOAD(FLOAT16, uint16_t, base_half_to_float, of_floating)                               \
+    STRETCH_LOAD(BFLOAT16, uint16_t, base_bfloat16_to_float, of_floating)                          \
+    STRETCH_LOAD(INT64, int64_t, STRETCH_SAME, of_integer)                                         \
+    STRETCH_LOAD(INT32, int32_t, STRETCH_SAME, of_integer)                                         \
+    STRETCH_LOAD(INT16, int16_t, STRETCH_SAME, of_integer)                                         \
+    STRETCH_LOAD(INT8, int8_t, STRETCH_SAME, of_integer)                                           \
+    STRETCH_LOAD(UINT8, uint8_t, STRETCH_SAME, of_integer)                                         \
+    STRETCH_LOAD(BOOL, uint8_t, STRETCH_IS_NOT_ZERO, of_integer)
+#define STRETCH_STORES(to_integer)                                                                 \
+    STRETCH_STORE(FLOAT32, float, STRETCH_SAME)                                                    \
+    STRETCH_STORE(FLOAT64, double, STRETCH_SAME)                                                   \
+    STRETCH_STORE(FLOAT16, uint16_t, STRETCH_TO_HALF)                                              \
+    STRETCH_STORE(BFLOAT16, uint16_t, STRETCH_TO_BFLOAT16)                                         \
+    STRETCH_STORE(INT64, int64_t, to_integer)                                                      \
+    STRETCH_STORE(INT32, int32_t, to_integer)                                                      \
+    STRETCH_STORE(INT16, int16_t, to_integer)                                                      \
+    STRETCH_STORE(INT8, int8_t, to_integer)                                                        \
+    STRETCH_STORE(UINT8, uint8_t, to_integer)                                                      \
+    STRETCH_STORE(BOOL, uint8_t, STRETCH_IS_NOT_ZERO)
 
 // COUNT numbers of ARRAY from the element START on, STRIDE apart.
 static inline void stretch_load_float(const struct tensor_kernel_array *array, int64_t start,
                                       int64_t stride, int64_t count, int compute,
                                       float *restrict to) {
     (void)compute;
-    switch (array->type) {
-        STRETCH_LOAD(FLOAT32, float, STRETCH_AS_IT_IS)
-        STRETCH_LOAD(FLOAT64, double, STRETCH_TO_FLOAT)
-        STRETCH_LOAD(FLOAT16, uint16_t, base_half_to_float)
-        STRETCH_LOAD(BFLOAT16, uint16_t, base_bfloat16_to_float)
-        STRETCH_LOAD(INT64, int64_t, STRETCH_TO_FLOAT)
-        STRETCH_LOAD(INT32, int32_t, STRETCH_TO_FLOAT)
-        STRETCH_LOAD(INT16, int16_t, STRETCH_TO_FLOAT)
-        STRETCH_LOAD(INT8, int8_t, STRETCH_TO_FLOAT)
-        STRETCH_LOAD(UINT8, uint8_t, STRETCH_TO_FLOAT)
-        STRETCH_LOAD(BOOL, uint8_t, STRETCH_IS_NOT_ZERO)
-    }
+    switch (array->type) { STRETCH_LOADS(STRETCH_TO_FLOAT, STRETCH_TO_FLOAT) }
 }
 
 static inline void stretch_load_double(const struct tensor_kernel_array *array, int64_t start,
                                        int64_t stride, int64_t count, int compute,
                                        double *restrict to) {
     (void)compute;
-    switch (array->type) {
-        STRETCH_LOAD(FLOAT32, float, STRETCH_TO_DOUBLE)
-        STRETCH_LOAD(FLOAT64, double, STRETCH_AS_IT_IS)
-        STRETCH_LOAD(FLOAT16, uint16_t, STRETCH_HALF_TO_DOUBLE)
-        STRETCH_LOAD(BFLOAT16, uint16_t, STRETCH_BFLOAT_TO_DOUBLE)
-        STRETCH_LOAD(INT64, int64_t, STRETCH_TO_DOUBLE)
-        STRETCH_LOAD(INT32, int32_t, STRETCH_TO_DOUBLE)
-        STRETCH_LOAD(INT16, int16_t, STRETCH_TO_DOUBLE)
-        STRETCH_LOAD(INT8, int8_t, STRETCH_TO_DOUBLE)
-        STRETCH_LOAD(UINT8, uint8_t, STRETCH_TO_DOUBLE)
-        STRETCH_LOAD(BOOL, uint8_t, STRETCH_IS_NOT_ZERO)
-    }
+    switch (array->type) { STRETCH_LOADS(STRETCH_TO_DOUBLE, STRETCH_TO_DOUBLE) }
 }
 
 // Cuts 64-bit numbers to an integer type, and widens them again.
@@ -102,18 +101,7 @@ static inline void stretch_load_integer(const struct tensor_kernel_array *array,
             to[i] = tensor_kernel_read(array->data, array->type, start + i * stride) != 0;
         return;
     }
-    switch (array->type) {
-        STRETCH_LOAD(INT64, int64_t, STRETCH_AS_IT_IS)
-        STRETCH_LOAD(INT32, int32_t, STRETCH_AS_IT_IS)
-        STRETCH_LOAD(INT16, int16_t, STRETCH_AS_IT_IS)
-        STRETCH_LOAD(INT8, int8_t, STRETCH_AS_IT_IS)
-        STRETCH_LOAD(UINT8, uint8_t, STRETCH_AS_IT_IS)
-        STRETCH_LOAD(BOOL, uint8_t, STRETCH_IS_NOT_ZERO)
-    default: // floating
-        for (int64_t i = 0; i < count; ++i)
-            to[i] = tensor_kernel_to_integer(
-                tensor_kernel_read(array->data, array->type, start + i * stride));
-    }
+    switch (array->type) { STRETCH_LOADS(STRETCH_TO_INTEGER, STRETCH_SAME) }
     if (compute != array->type)
         stretch_wrap(to, count, compute);
 }
@@ -122,36 +110,14 @@ static inline void stretch_store_float(const struct tensor_kernel_array *array, 
                                        int64_t stride, int64_t count, int compute,
                                        const float *restrict from) {
     (void)compute;
-    switch (array->type) {
-        STRETCH_STORE(FLOAT32, float, STRETCH_AS_IT_IS)
-        STRETCH_STORE(FLOAT64, double, STRETCH_AS_IT_IS)
-        STRETCH_STORE(FLOAT16, uint16_t, base_half_from_float)
-        STRETCH_STORE(BFLOAT16, uint16_t, base_bfloat16_from_float)
-        STRETCH_STORE(INT64, int64_t, STRETCH_BITS)
-        STRETCH_STORE(INT32, int32_t, STRETCH_BITS)
-        STRETCH_STORE(INT16, int16_t, STRETCH_BITS)
-        STRETCH_STORE(INT8, int8_t, STRETCH_BITS)
-        STRETCH_STORE(UINT8, uint8_t, STRETCH_BITS)
-        STRETCH_STORE(BOOL, uint8_t, STRETCH_IS_NOT_ZERO)
-    }
+    switch (array->type) { STRETCH_STORES(STRETCH_TO_INTEGER) }
 }
 
 static inline void stretch_store_double(const struct tensor_kernel_array *array, int64_t start,
                                         int64_t stride, int64_t count, int compute,
                                         const double *restrict from) {
     (void)compute;
-    switch (array->type) {
-        STRETCH_STORE(FLOAT32, float, STRETCH_TO_FLOAT)
-        STRETCH_STORE(FLOAT64, double, STRETCH_AS_IT_IS)
-        STRETCH_STORE(FLOAT16, uint16_t, STRETCH_HALF)
-        STRETCH_STORE(BFLOAT16, uint16_t, STRETCH_BFLOAT)
-        STRETCH_STORE(INT64, int64_t, STRETCH_BITS)
-        STRETCH_STORE(INT32, int32_t, STRETCH_BITS)
-        STRETCH_STORE(INT16, int16_t, STRETCH_BITS)
-        STRETCH_STORE(INT8, int8_t, STRETCH_BITS)
-        STRETCH_STORE(UINT8, uint8_t, STRETCH_BITS)
-        STRETCH_STORE(BOOL, uint8_t, STRETCH_IS_NOT_ZERO)
-    }
+    switch (array->type) { STRETCH_STORES(STRETCH_TO_INTEGER) }
 }
 
 // Cuts them to the type that is computed in first.
@@ -160,18 +126,7 @@ static inline void stretch_store_integer(const struct tensor_kernel_array *array
                                          int64_t *restrict from) {
     if (compute != array->type)
         stretch_wrap(from, count, compute);
-    switch (array->type) {
-        STRETCH_STORE(INT64, int64_t, STRETCH_AS_IT_IS)
-        STRETCH_STORE(INT32, int32_t, STRETCH_AS_IT_IS)
-        STRETCH_STORE(INT16, int16_t, STRETCH_AS_IT_IS)
-        STRETCH_STORE(INT8, int8_t, STRETCH_AS_IT_IS)
-        STRETCH_STORE(UINT8, uint8_t, STRETCH_AS_IT_IS)
-        STRETCH_STORE(BOOL, uint8_t, STRETCH_IS_NOT_ZERO)
-        STRETCH_STORE(FLOAT64, double, STRETCH_TO_DOUBLE)
-        STRETCH_STORE(FLOAT32, float, STRETCH_TO_FLOAT)
-        STRETCH_STORE(FLOAT16, uint16_t, STRETCH_HALF)
-        STRETCH_STORE(BFLOAT16, uint16_t, STRETCH_BFLOAT)
-    }
+    switch (array->type) { STRETCH_STORES(STRETCH_SAME) }
 }
 
 // The stretch itself where its numbers lie as they are computed, one behind the other; else BUFFER,
