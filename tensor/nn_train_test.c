@@ -1,6 +1,10 @@
 // A net of two layers, and a small transformer, learn: their loss falls under SGD and AdamW, alike
-// on the CPU and the simulated device. Steps of optimisers against their formulas.
+// on the CPU and the simulated device, on any stream, and with a step captured into a graph.
+#include "allocator/captures.h"
+#include "allocator/pools.h"
 #include "tensor/nn_testing.h"
+
+#define CHECK_CUDA(call) BASE_CHECK_EQ((call), cudaSuccess)
 
 #define ROWS 16
 #define IN 6
@@ -79,44 +83,101 @@ static struct tensor two_layers(const struct model *model, struct tensor in) {
     return x;
 }
 
-static double two_layers_step(struct model *model, struct tensor in, struct tensor targets,
-                              enum optimizer optimizer, int64_t step) {
-    struct tensor logits = two_layers(model, in), loss;
-    CHECK_OK(tensor_cross_entropy(logits, targets, TENSOR_IGNORED, TENSOR_MEAN, &loss));
-    tensor_release(&logits);
-    const double value = nn_item(loss);
-    CHECK_OK(tensor_backward(loss, (struct tensor){0}, false));
-    tensor_release(&loss);
-    model_step(model, optimizer, step);
-    return value;
-}
-
 #define STEPS 60
-static void a_net_learns(const struct tensor_place *place, enum optimizer optimizer,
-                         double losses[STEPS]) {
+
+struct net {
+    struct model model;
+    struct tensor in, targets;
+};
+
+static struct net net_make(const struct tensor_place *place) {
     struct base_random random = base_random_init(3, "net");
-    struct model model = {.count = 0};
-    model_add(&model, parameter(place, &random, SIZES(HIDDEN, IN), 0.5));
-    model_add(&model, parameter(place, &random, SIZES(HIDDEN), 0.1));
-    model_add(&model, parameter(place, &random, SIZES(CLASSES, HIDDEN), 0.5));
-    model_add(&model, parameter(place, &random, SIZES(CLASSES), 0.1));
+    struct net net = {.model = {.count = 0}};
+    model_add(&net.model, parameter(place, &random, SIZES(HIDDEN, IN), 0.5));
+    model_add(&net.model, parameter(place, &random, SIZES(HIDDEN), 0.1));
+    model_add(&net.model, parameter(place, &random, SIZES(CLASSES, HIDDEN), 0.5));
+    model_add(&net.model, parameter(place, &random, SIZES(CLASSES), 0.1));
     double *numbers = nn_numbers(&random, ROWS * IN);
-    struct tensor in = nn_tensor(place, TENSOR_FLOAT32, SIZES(ROWS, IN), numbers, NN_ROWS), targets;
+    net.in = nn_tensor(place, TENSOR_FLOAT32, SIZES(ROWS, IN), numbers, NN_ROWS);
     int64_t classes[ROWS];
     for (int i = 0; i < ROWS; i++) // which of the first numbers is the greatest: to be learnt
         for (int64_t c = classes[i] = 0; c < CLASSES; c++)
             if (numbers[i * IN + c] > numbers[i * IN + classes[i]])
                 classes[i] = c;
-    CHECK_OK(tensor_from_bytes(place, TENSOR_INT64, SIZES(ROWS), classes, &targets));
-    for (int step = 0; step < STEPS; step++)
-        losses[step] = two_layers_step(&model, in, targets, optimizer, step + 1);
+    CHECK_OK(tensor_from_bytes(place, TENSOR_INT64, SIZES(ROWS), classes, &net.targets));
+    free(numbers);
+    return net;
+}
+
+static void net_end(struct net *net) {
+    tensor_release(&net->in);
+    tensor_release(&net->targets);
+    model_end(&net->model);
+}
+
+// The loss, and a step that makes it smaller.
+static struct tensor net_step(struct net *net, enum optimizer optimizer, int64_t step) {
+    struct tensor logits = two_layers(&net->model, net->in), loss;
+    CHECK_OK(tensor_cross_entropy(logits, net->targets, TENSOR_IGNORED, TENSOR_MEAN, &loss));
+    tensor_release(&logits);
+    CHECK_OK(tensor_backward(loss, (struct tensor){0}, false));
+    model_step(&net->model, optimizer, step);
+    return loss;
+}
+
+static void a_net_learns(const struct tensor_place *place, enum optimizer optimizer,
+                         double losses[STEPS]) {
+    struct net net = net_make(place);
+    for (int step = 0; step < STEPS; step++) {
+        struct tensor loss = net_step(&net, optimizer, step + 1);
+        losses[step] = nn_item(loss);
+        tensor_release(&loss);
+    }
     base_check_context("optimiser %d: loss from %g to %g", optimizer, losses[0], losses[STEPS - 1]);
     BASE_CHECK(losses[STEPS - 1] < losses[0] / 3);
-    free(numbers);
-    tensor_release(&in);
-    tensor_release(&targets);
-    model_end(&model);
+    net_end(&net);
     BASE_CHECK_EQ(testing_live_blocks(place), 0);
+}
+
+// One step is captured, with its memory in a pool of the graph, and launched for all but the first.
+static void a_captured_step_learns_alike(const double losses[STEPS]) {
+    const struct allocator_pool_id pool = {.capture = 1};
+    struct tensor_place place = nn_place(1);
+    struct net net = net_make(&place);
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    enum cudaStreamCaptureStatus status;
+    unsigned long long number;
+    CHECK_CUDA(cudaDeviceSynchronize());
+    CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    tensor_set_stream(0, stream);
+    struct tensor loss = net_step(&net, SGD, 1);
+    tensor_release(&loss);
+    CHECK_OK(cca_pool_begin(place.allocator, 0, pool, NULL));
+    CHECK_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    CHECK_CUDA(cudaStreamGetCaptureInfo(stream, &status, &number, NULL, NULL, NULL, NULL));
+    CHECK_OK(cca_capture_begin(place.allocator, 0,
+                               &(struct cca_capture){.id = number, .stream = stream}));
+    loss = net_step(&net, SGD, 2);
+    CHECK_CUDA(cudaStreamEndCapture(stream, &graph));
+    CHECK_OK(cca_capture_end(place.allocator, 0, number));
+    CHECK_OK(cca_pool_end(place.allocator, 0, pool));
+    CHECK_CUDA(cudaGraphInstantiate(&exec, graph, 0));
+    for (int step = 1; step < STEPS; step++) {
+        CHECK_CUDA(cudaGraphLaunch(exec, stream));
+        base_check_context("step %d", step);
+        BASE_CHECK(nn_item(loss) == losses[step]); // to the bit
+    }
+    CHECK_CUDA(cudaGraphExecDestroy(exec));
+    CHECK_CUDA(cudaGraphDestroy(graph));
+    tensor_release(&loss);
+    net_end(&net);
+    CHECK_OK(cca_pool_release(place.allocator, 0, pool));
+    BASE_CHECK_EQ(testing_live_blocks(&place), 0);
+    tensor_set_stream(0, NULL);
+    allocator_destroy(place.allocator);
+    CHECK_CUDA(cudaStreamDestroy(stream));
 }
 
 // One block of a transformer over two sequences, which it learns by heart.
@@ -252,13 +313,13 @@ static void a_stream_of_its_own_does(const double losses[STEPS]) {
     struct tensor_place place = nn_place(1);
     double again[STEPS];
     cudaStream_t stream;
-    BASE_CHECK_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     tensor_set_stream(0, stream);
     a_transformer_learns_by_heart(&place, again);
     tensor_set_stream(0, NULL);
     BASE_CHECK_EQ(memcmp(losses, again, sizeof again), 0); // to the bit
     allocator_destroy(place.allocator);
-    BASE_CHECK_EQ(cudaStreamDestroy(stream), cudaSuccess);
+    CHECK_CUDA(cudaStreamDestroy(stream));
 }
 
 int main(void) {
@@ -275,5 +336,6 @@ int main(void) {
     losses_agree(losses[0][ADAMW], losses[0][ADAMW_SINGLE], 1e-4);
     losses_agree(of_transformer[0], of_transformer[1], 1e-3);
     a_stream_of_its_own_does(of_transformer[1]);
+    a_captured_step_learns_alike(losses[1][SGD]);
     return 0;
 }
