@@ -30,7 +30,9 @@ static void unlink_block(struct async *async, struct async_block *block) {
 }
 
 // One sentence, where PyTorch writes a line for each number.
-static enum base_status out_of_memory(int ordinal, const struct async_device *device, size_t size) {
+static enum base_status out_of_memory(const struct async *async, const struct async_device *device,
+                                      const struct async_block *block) {
+    const int ordinal = block->device;
     char current[CCA__SIZE_TEXT], requested[CCA__SIZE_TEXT], total[CCA__SIZE_TEXT],
         unused[CCA__SIZE_TEXT], limit[CCA__SIZE_TEXT] = "none";
     size_t free_bytes = 0, total_bytes = 0;
@@ -41,9 +43,10 @@ static enum base_status out_of_memory(int ordinal, const struct async_device *de
     }
     if (device->limit_bytes != UINT64_MAX) cca__size_text(device->limit_bytes, limit);
     cca__size_text(device->used_bytes, current);
-    cca__size_text(size, requested);
+    cca__size_text(block->size, requested);
     cca__size_text(total_bytes, total);
     cca__size_text(free_bytes, unused);
+    async__tell_out_of_memory_locked(async, block, free_bytes);
     return base_status_set(BASE_OUT_OF_MEMORY,
                            "Allocation on device %d would exceed allowed memory. (out of memory) "
                            "Currently allocated: %s; Requested: %s; Device limit: %s; "
@@ -52,8 +55,11 @@ static enum base_status out_of_memory(int ordinal, const struct async_device *de
                            ordinal, current, requested, total, unused, limit);
 }
 
-static enum base_status take_memory(int ordinal, struct async_device *device, size_t size,
-                                    cudaStream_t stream, void **memory) {
+static enum base_status take_memory(const struct async *async, const struct async_device *device,
+                                    struct async_block *block) {
+    const int ordinal = block->device;
+    const size_t size = block->size;
+    const cudaStream_t stream = block->stream;
     struct cca__device_scope scope;
     cudaError_t error = cudaErrorMemoryAllocation;
     if (size <= device->limit_bytes && device->used_bytes <= device->limit_bytes - size) {
@@ -61,11 +67,11 @@ static enum base_status take_memory(int ordinal, struct async_device *device, si
             const enum base_status status = cca__device_scope_begin(&scope, ordinal);
             if (status != BASE_OK) return status;
         }
-        error = cudaMallocAsync(memory, size, stream);
+        error = cudaMallocAsync(&block->address, size, stream);
         if (is_default(stream)) cca__device_scope_end(&scope);
         if (error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
     }
-    if (error == cudaErrorMemoryAllocation) return out_of_memory(ordinal, device, size);
+    if (error == cudaErrorMemoryAllocation) return out_of_memory(async, device, block);
     return error == cudaSuccess ? BASE_OK
                                 : cca__cuda_failed(error,
                                                    "cudaMallocAsync of %zu bytes on stream %p of "
@@ -77,8 +83,7 @@ static enum base_status malloc_locked(struct async *async, struct async_block *b
     struct async_device *device;
     enum base_status status = async__capture_flush_locked(async);
     if (status == BASE_OK) status = async__device_get_locked(async, block->device, &device);
-    if (status == BASE_OK)
-        status = take_memory(block->device, device, block->size, block->stream, &block->address);
+    if (status == BASE_OK) status = take_memory(async, device, block);
     if (status != BASE_OK) return status;
     status = base_address_map_set(&async->blocks, (uint64_t)(uintptr_t)block->address,
                                   (uint64_t)(uintptr_t)block);
@@ -91,6 +96,8 @@ static enum base_status malloc_locked(struct async *async, struct async_block *b
     }
     block->captured = async->captures;
     link_block(async, block);
+    async__tell_reserved_locked(async, block->device);
+    async__tell_locked(async, ALLOCATOR_ALLOC, block);
     return BASE_OK;
 }
 
@@ -195,9 +202,12 @@ static enum base_status free_locked(struct async *async, void *pointer, uint64_t
     }
     BASE_CHECK(base_address_map_remove(&async->blocks, (uint64_t)(uintptr_t)pointer, &value));
     unlink_block(async, block);
+    async__tell_locked(async, ALLOCATOR_FREE_REQUESTED, block);
     if (is_deferred) {
         defer_locked(async, block);
     } else {
+        async__tell_locked(async, ALLOCATOR_FREE_COMPLETED, block);
+        async__tell_reserved_locked(async, block->device);
         free(block->streams);
         free(block);
     }
@@ -285,13 +295,6 @@ static enum base_status async_snapshot(struct allocator *allocator,
     return refuse("snapshot", "the driver does not tell what is where");
 }
 
-static enum base_status async_set_observer(struct allocator *allocator,
-                                           const struct allocator_observer *observer) {
-    (void)allocator;
-    if (observer == NULL) return BASE_OK; // there is none
-    return refuse("observer", "what becomes of memory the driver decides and does not tell");
-}
-
 //------------------------------------------------------------------------------------------------
 // Life.
 
@@ -341,7 +344,7 @@ static const struct allocator_operations async_operations = {
     .reset_peak_stats = async__reset_peak_stats,
     .reset_accumulated_stats = async__reset_accumulated_stats,
     .snapshot = async_snapshot,
-    .set_observer = async_set_observer,
+    .set_observer = async__set_observer,
     .destroy = async_destroy,
 };
 

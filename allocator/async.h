@@ -26,7 +26,11 @@
 //                    Accumulated values cannot be reset, which is a warning
 //     largest_block  what is free of the device, within the limit; of the pool's own the driver
 //                    tells nothing
-//     snapshot, set_observer, base_allocation (there is nothing that another process could open),
+//     set_observer   blocks, requests that failed, empty_cache; and by how much the pool of a device
+//                    grew or shrank, as SEGMENT_ALLOC and SEGMENT_FREE without an address or a
+//                    stream, asked of the driver at every call. A free is completed when the driver
+//                    has it: behind the work of its streams. PyTorch has none (an error)
+//     snapshot, base_allocation (there is nothing that another process could open),
 //     cca_record_history, cca_checkpoint_*: BASE_UNSUPPORTED
 //
 // One lock guards everything, also while the driver is called, as in PyTorch.

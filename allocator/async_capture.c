@@ -28,6 +28,8 @@ enum base_status async__capture_flush_locked(struct async *async) {
         struct async_block *const block = async->first_deferred, *const next = block->next;
         const enum base_status status = async__free_now_locked(async, block);
         if (status != BASE_OK) return status;
+        async__tell_locked(async, ALLOCATOR_FREE_COMPLETED, block);
+        async__tell_reserved_locked(async, block->device);
         free(block->streams);
         free(block);
         async->first_deferred = next;

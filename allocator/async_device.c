@@ -229,11 +229,17 @@ enum base_status async__empty_cache(struct allocator *allocator) {
                                  "the cache cannot be emptied during a capture: it waits for the "
                                  "device, which would break the capture");
     bool is_set_up[ASYNC_DEVICES_MAX];
-    for (int ordinal = 0; ordinal < ASYNC_DEVICES_MAX; ++ordinal)
+    for (int ordinal = 0; ordinal < ASYNC_DEVICES_MAX; ++ordinal) {
         is_set_up[ordinal] = async->devices[ordinal].is_set_up;
+        if (is_set_up[ordinal] && status == BASE_OK) async__tell_empty_cache_locked(async, ordinal);
+    }
     cca__lock_release(&async->lock);
     for (int ordinal = 0; ordinal < ASYNC_DEVICES_MAX && status == BASE_OK; ++ordinal)
-        if (is_set_up[ordinal])
+        if (is_set_up[ordinal]) {
             status = with_device(allocator, ordinal, trim, NULL, "emptying the pool");
+            cca__lock_take(&async->lock);
+            async__tell_reserved_locked(async, ordinal);
+            cca__lock_release(&async->lock);
+        }
     return status;
 }

@@ -1,5 +1,5 @@
 // What the files of the async allocator share: async.c has requests and frees, async_device.c what
-// is asked of the driver about a device, async_capture.c captures.
+// is asked of the driver about a device, async_capture.c captures, async_observe.c what is told.
 #ifndef TIDEMARK_ALLOCATOR_ASYNC_INTERNAL_H
 #define TIDEMARK_ALLOCATOR_ASYNC_INTERNAL_H
 
@@ -26,6 +26,7 @@ struct async_device {
     cudaMemPool_t pool;
     cudaStream_t unifying; // frees what several streams use
     uint64_t used_bytes, limit_bytes;
+    uint64_t told_reserved; // what the observer knows of the pool's bytes
 };
 
 struct async {
@@ -33,6 +34,7 @@ struct async {
     struct async_options options; // never changes
     struct cca__lock lock;        // guards all below
     struct base_address_map blocks;
+    struct allocator_observer observer;
     struct async_block *first_block;
     struct async_device devices[ASYNC_DEVICES_MAX];
     bool warned_own_stream, warned_free_in_capture;
@@ -79,7 +81,18 @@ void async__capture_note_locked(struct async *async, cudaStream_t stream);
 // Frees what waited for the end of a capture.
 enum base_status async__capture_flush_locked(struct async *async) BASE_MUST_USE;
 
+// What an observer is told, if there is one. The lock held.
+void async__tell_locked(const struct async *async, enum allocator_action action,
+                        const struct async_block *block);
+void async__tell_out_of_memory_locked(const struct async *async, const struct async_block *block,
+                                      size_t free_bytes);
+// Whether the pool of the device grew or shrank since it was last told.
+void async__tell_reserved_locked(struct async *async, int ordinal);
+void async__tell_empty_cache_locked(const struct async *async, int ordinal);
+
 // Entries of the table of operations.
+enum base_status async__set_observer(struct allocator *allocator,
+                                     const struct allocator_observer *observer) BASE_MUST_USE;
 enum base_status async__empty_cache(struct allocator *allocator) BASE_MUST_USE;
 enum base_status async__largest_block(struct allocator *allocator, int ordinal,
                                       size_t *size) BASE_MUST_USE;

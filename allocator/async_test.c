@@ -485,9 +485,61 @@ static void statistics_are_what_the_driver_knows(void) {
     finish(allocator);
 }
 
+struct heard {
+    uint64_t counts[ALLOCATOR_ACTION_COUNT];
+    int64_t reserved_bytes, active_bytes;
+    size_t last_size;
+    cudaStream_t last_stream;
+};
+
 static void observe(void *context, const struct allocator_event *event) {
-    (void)context;
-    (void)event;
+    struct heard *const heard = context;
+    ++heard->counts[event->action];
+    BASE_CHECK_EQ(event->device, 0);
+    if (event->action == ALLOCATOR_SEGMENT_ALLOC) heard->reserved_bytes += (int64_t)event->size;
+    if (event->action == ALLOCATOR_SEGMENT_FREE) heard->reserved_bytes -= (int64_t)event->size;
+    if (event->action == ALLOCATOR_ALLOC) heard->active_bytes += (int64_t)event->block_size;
+    if (event->action == ALLOCATOR_FREE_COMPLETED) heard->active_bytes -= (int64_t)event->block_size;
+    heard->last_size = event->size;
+    heard->last_stream = event->stream;
+}
+
+// What was heard adds up to what the driver's statistics say.
+static void heard_is(struct allocator *allocator, const struct heard *heard) {
+    const struct allocator_stats stats = testing_stats(allocator);
+    BASE_CHECK_EQ(heard->reserved_bytes, stats.reserved_bytes[ALLOCATOR_STAT_ALL].current);
+    BASE_CHECK_EQ(heard->active_bytes, stats.active_bytes[ALLOCATOR_STAT_ALL].current);
+}
+
+static void an_observer_hears_of_blocks_and_of_the_pools_bytes(void) {
+    struct allocator *const allocator = create();
+    const cudaStream_t stream = testing_stream(), other = testing_stream();
+    struct heard heard = {0};
+    ok(allocator_set_observer(allocator, &(struct allocator_observer){observe, &heard}));
+    void *const a = testing_malloc(allocator, 40 << 20, stream);
+    BASE_CHECK_EQ(heard.last_size, 40 << 20);
+    BASE_CHECK(heard.last_stream == stream);
+    heard_is(allocator, &heard);
+    BASE_CHECK_GT(heard.reserved_bytes, 0);
+    void *const b = testing_malloc(allocator, 1000, stream), *pointer;
+    ok(allocator_record_stream(allocator, b, other));
+    testing_free(allocator, a);
+    BASE_CHECK_EQ(heard.counts[ALLOCATOR_FREE_REQUESTED], 1);
+    testing_free(allocator, b);
+    BASE_CHECK_EQ(heard.counts[ALLOCATOR_FREE_COMPLETED], 2);
+    BASE_CHECK_EQ(heard.active_bytes, 0);
+    ok(allocator_empty_cache(allocator));
+    BASE_CHECK_EQ(heard.counts[ALLOCATOR_EMPTY_CACHE], 1);
+    heard_is(allocator, &heard);
+    BASE_CHECK_EQ(heard.reserved_bytes, 0);
+    BASE_CHECK_EQ(allocator_malloc(allocator, 0, (size_t)1 << 50, stream, &pointer),
+                  BASE_OUT_OF_MEMORY);
+    BASE_CHECK_EQ(heard.counts[ALLOCATOR_OOM], 1);
+    BASE_CHECK_EQ(heard.last_size, (size_t)1 << 50);
+    ok(allocator_set_observer(allocator, NULL));
+    testing_free(allocator, testing_malloc(allocator, 1000, stream));
+    BASE_CHECK_EQ(heard.counts[ALLOCATOR_ALLOC], 2);
+    finish(allocator);
 }
 
 static void what_it_cannot_do_is_refused(void) {
@@ -499,9 +551,6 @@ static void what_it_cannot_do_is_refused(void) {
     bool equal;
     BASE_CHECK_EQ(allocator_snapshot(allocator, &snapshot), BASE_UNSUPPORTED);
     testing_message_is_a_sentence();
-    BASE_CHECK_EQ(allocator_set_observer(allocator, &(struct allocator_observer){.event = observe}),
-                  BASE_UNSUPPORTED);
-    ok(allocator_set_observer(allocator, NULL));
     BASE_CHECK_EQ(allocator_base_allocation(allocator, a, &base, &size), BASE_UNSUPPORTED);
     BASE_CHECK_EQ(
         cca_record_history(allocator, &(struct cca_history_options){.enabled = CCA_HISTORY_ALL}),
@@ -559,6 +608,7 @@ int main(void) {
     a_capture_that_was_lost_ends_too();
     a_capture_survives_what_is_asked_meanwhile();
     statistics_are_what_the_driver_knows();
+    an_observer_hears_of_blocks_and_of_the_pools_bytes();
     what_it_cannot_do_is_refused();
     the_end_gives_everything_back();
     return 0;

@@ -140,8 +140,8 @@ const struct cca__config_key cca__config_keys[] = {
      .standard = "native",
      .does =
          "Which allocator: PyTorch's own or the driver's pools. It is chosen when the library "
-         "is loaded: the string of one that there is cannot name the other. Here the native one "
-         "reads this string; the other is `--config NAME=x_allocator:async`.",
+         "is loaded: the string of one that there is cannot name the other. Here a program's "
+         "`--config` chooses by it, as by `x_allocator:async`.",
      .parse = cca__parse_backend},
     {.name = "release_lock_on_cudamalloc",
      .pass = CCA__PASS_CUDA,

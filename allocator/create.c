@@ -7,7 +7,7 @@
 
 #include "base/size.h"
 
-#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 // If TEXT begins with PREFIX as a whole key and value, what follows it; else NULL.
@@ -45,6 +45,86 @@ static enum base_status create_async(const char *whole, const char *settings, do
     return async_allocator_create(&options, allocator);
 }
 
+//--------------------------------------------------------------------------------------------------
+// PyTorch's spelling. It is looked for as PyTorch does when the library is loaded: options between
+// commas and white space, key and value between colons, the first back end that is known counts.
+
+static const char backend_async[] = "cudaMallocAsync", backend_native[] = "native";
+
+struct option {
+    const char *key, *value; // in the text
+    size_t key_length, value_length;
+};
+
+// The next option from *AT on; false: there is none.
+static bool option_next(const char **at, struct option *option) {
+    static const char separators[] = ", \t\n\v\f\r";
+    const char *const start = *at + strspn(*at, separators);
+    const char *const end = start + strcspn(start, separators);
+    *option = (struct option){.key = start, .key_length = strcspn(start, ":")};
+    if (start + option->key_length > end) option->key_length = (size_t)(end - start);
+    option->value = start + option->key_length;
+    while (option->value < end && *option->value == ':')
+        ++option->value;
+    while (option->value + option->value_length < end && option->value[option->value_length] != ':')
+        ++option->value_length;
+    *at = end;
+    return end > start;
+}
+
+static bool names_backend(const struct option *option, const char *name) {
+    return is_key(option->key, option->key_length, "backend") &&
+           is_key(option->value, option->value_length, name);
+}
+
+static bool backend_is_async(const char *text) {
+    struct option option;
+    while (option_next(&text, &option))
+        if (names_backend(&option, backend_async) || names_backend(&option, backend_native))
+            return names_backend(&option, backend_async);
+    return false;
+}
+
+// The other keys are read as the native back end reads them, and nothing comes of them.
+static enum base_status check_other_keys(const char *whole) {
+    char *const copy = strdup(whole);
+    struct allocator *native;
+    struct option option;
+    if (copy == NULL) return base_status_set(BASE_HOST_MEMORY, "out of host memory for a text");
+    enum base_status status = BASE_OK;
+    for (const char *at = copy; status == BASE_OK && option_next(&at, &option);) {
+        char *const value = copy + (option.value - copy);
+        if (names_backend(&option, backend_native))
+            status =
+                base_status_set(BASE_INVALID_CONFIG,
+                                "'%s': both back ends are named (PyTorch: c10::Error Allocator "
+                                "backend parsed at runtime != allocator backend parsed at load "
+                                "time, native != cudaMallocAsync)",
+                                whole);
+        if (!names_backend(&option, backend_async)) continue;
+        // White space vanishes when it is read.
+        memset(value, ' ', option.value_length);
+        memcpy(value, backend_native, sizeof backend_native - 1);
+    }
+    if (status == BASE_OK)
+        status = cca_allocator_create(&(struct cca_options){.config = copy}, &native);
+    if (status == BASE_OK) allocator_destroy(native);
+    free(copy);
+    return status;
+}
+
+//--------------------------------------------------------------------------------------------------
+
+bool allocator_text_is_async(const char *text) {
+    const bool is_named = is_key(text, strcspn(text, ":, "), "x_allocator");
+    return is_named ? after(text, "x_allocator:async") != NULL : backend_is_async(text);
+}
+
+bool allocator_text_is_caching(const char *text) {
+    const bool is_named = is_key(text, strcspn(text, ":, "), "x_allocator");
+    return is_named ? after(text, "x_allocator:caching") != NULL : !backend_is_async(text);
+}
+
 enum base_status allocator_create(const char *text, double fraction, struct allocator **allocator) {
     const char *const whole = text != NULL ? text : "";
     const char *const direct = after(whole, "x_allocator:direct");
@@ -53,6 +133,10 @@ enum base_status allocator_create(const char *text, double fraction, struct allo
     if (direct != NULL) return direct_allocator_create(allocator);
     const char *const async = after(whole, "x_allocator:async");
     if (async != NULL) return create_async(whole, async, fraction, allocator);
+    if (allocator_text_is_async(whole)) {
+        const enum base_status status = check_other_keys(whole);
+        return status == BASE_OK ? create_async(whole, "", fraction, allocator) : status;
+    }
 
     struct cca_options options = {
         .config = whole, .fraction = fraction, .fraction_set = fraction >= 0.0 && fraction < 1.0};

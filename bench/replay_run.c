@@ -32,10 +32,7 @@ uint64_t bench_replay_limit_bytes(const struct bench_replay_limits *limits) {
     return limits->capacity_known ? limits->capacity_bytes : 0;
 }
 
-bool bench_replay_config_caches(const char *config) {
-    return strncmp(config, allocator_key, strlen(allocator_key)) != 0 ||
-           strncmp(config + strlen(allocator_key), "caching", strlen("caching")) == 0;
-}
+bool bench_replay_config_caches(const char *config) { return allocator_text_is_caching(config); }
 
 static enum base_status configure_device(const struct bench_replay_setup *setup) {
 #ifdef TIDEMARK_SIMULATOR

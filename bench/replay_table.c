@@ -1,6 +1,7 @@
 // Rankings as text for people and as JSON for programs.
 #include "bench/replay_outcome.h"
 
+#include "allocator/create.h"
 #include "base/check.h"
 #include "base/size.h"
 #include "base/text.h"
@@ -52,8 +53,9 @@ void bench_replay_print_settings(FILE *stream, const struct base_config *configs
         BASE_CHECK(text != NULL);
         base_text_clean(text); // a terminal obeys some of what a configuration may contain
         fprintf(stream, "  %-*s  %s%s\n", width, configs[i].name, text,
-                bench_replay_config_caches(configs[i].text)
-                    ? ""
+                bench_replay_config_caches(configs[i].text) ? ""
+                : allocator_text_is_async(configs[i].text)
+                    ? " (the driver's pools, as they are simulated: not ranked)"
                     : " (no cache: what is possible, no setting to run)");
         free(text);
     }

@@ -87,6 +87,34 @@ class Replay(unittest.TestCase):
         for word in words:
             self.assertIn(word, lines[0])
 
+    def test_the_drivers_pools_are_replayed_in_either_spelling(self):
+        result = self.run_tool(
+            "--out", self.out, "--config", "plain=", "--config", "ours=x_allocator:async",
+            "--config", "theirs=backend:cudaMallocAsync,max_split_size_mb:64", TRACE,
+        )
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("the driver's pools", result.stdout)
+        runs = {run["name"].rsplit("/", 1)[1]: run for run in self.load("replay.json")["benchmarks"]}
+        memory = {run["config_name"]: run for run in self.load("replay_memory.json")["runs"]}
+        for name in ("ours", "theirs"):
+            # Nothing is rounded, so no more is handed out; the pool grew, and its bytes were told.
+            self.assertLessEqual(
+                runs[name]["peak_allocated_bytes"], runs["plain"]["peak_allocated_bytes"]
+            )
+            self.assertGreaterEqual(
+                runs[name]["peak_reserved_bytes"], runs[name]["peak_allocated_bytes"]
+            )
+            self.assertGreater(runs[name]["device_mallocs"], 0)
+            self.assertEqual(
+                max(memory[name]["series"]["reserved_bytes"]), runs[name]["peak_reserved_bytes"]
+            )
+            self.assertEqual(memory[name]["segments"], [])
+        self.assertEqual(runs["ours"]["peak_reserved_bytes"], runs["theirs"]["peak_reserved_bytes"])
+        self.expect_one_line(
+            self.run_tool("--config", "a=backend:cudaMallocAsync,max_split_size_mb:1", TRACE), 2,
+            "--config a", "max_split_size_mb",
+        )
+
     def test_default_set_is_ranked_and_written(self):
         result = self.run_tool("--out", self.out, TRACE)
         self.assertEqual(result.returncode, 0, result.stderr)

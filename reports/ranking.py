@@ -22,7 +22,9 @@ WORTHWHILE_TEXT = f"{100 * WORTHWHILE_SHARE:g}{style.NBSP}%"
 def is_limit(run):
     """True for a run whose allocator is not the caching one."""
     keys = dict(part.split(":", 1) for part in run.config.split(",") if ":" in part)
-    return keys.get("x_allocator", "caching") != "caching"
+    if "x_allocator" in keys:
+        return keys["x_allocator"] != "caching"
+    return keys.get("backend") == "cudaMallocAsync"
 
 
 def is_baseline(run):

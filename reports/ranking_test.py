@@ -32,6 +32,14 @@ def sentence(runs):
 
 
 class Order(unittest.TestCase):
+    def test_what_is_not_the_caching_allocator_is_a_limit(self):
+        for config, limit in (
+            ("", False), ("x_allocator:caching", False), ("backend:native", False),
+            ("x_allocator:direct", True), ("x_allocator:async", True),
+            ("max_split_size_mb:64,backend:cudaMallocAsync", True),
+        ):
+            self.assertEqual(ranking.is_limit(run("a", 1, config)), limit, config)
+
     def test_lowest_peak_comes_first(self):
         self.assertEqual(names([run("a", 3), run("b", 1), run("c", 2)]), ["b", "c", "a"])
 

@@ -49,6 +49,7 @@ struct run {
     uint64_t wanted_address; // of them, one that was held when it was offered; 0: none
     bool offered;            // one was offered for the operation under way
     uint64_t event;          // requests done
+    uint64_t grown_count, shrunk_count; // segments taken and released
     uint64_t reserved_bytes, allocated_bytes, active_bytes;
     uint64_t block_bytes;                // of the last allocation
     struct workload_stream_use *streams; // by the recording's index
@@ -86,6 +87,7 @@ static void observe(void *context, const struct allocator_event *event) {
         break;
     case ALLOCATOR_SEGMENT_ALLOC:
     case ALLOCATOR_SEGMENT_MAP:
+        run->grown_count += run->recording && event->action == ALLOCATOR_SEGMENT_ALLOC;
         run->reserved_bytes += event->size;
         run->streams[stream].reserved_bytes += event->size;
         if (run->checking && run->recording)
@@ -93,6 +95,7 @@ static void observe(void *context, const struct allocator_event *event) {
         break;
     case ALLOCATOR_SEGMENT_FREE:
     case ALLOCATOR_SEGMENT_UNMAP:
+        run->shrunk_count += run->recording && event->action == ALLOCATOR_SEGMENT_FREE;
         run->reserved_bytes -= event->size;
         run->streams[stream].reserved_bytes -= event->size;
         if (run->wanted_address != 0 && workload__device_next_address(run->wanted_address))
@@ -111,6 +114,13 @@ static void observe(void *context, const struct allocator_event *event) {
     }
 }
 
+// A driver's pool does not say for whose requests it holds memory.
+static uint64_t idle_of(const struct run *run, uint16_t stream) {
+    const uint64_t reserved = run->streams[stream].reserved_bytes;
+    const uint64_t active = run->stream_active_bytes[stream];
+    return reserved > active ? reserved - active : 0;
+}
+
 // One moment: into the peaks and the series.
 static void sample(struct run *run) {
     const struct workload_point point = {.event = run->event,
@@ -122,8 +132,7 @@ static void sample(struct run *run) {
     workload__series_add(&run->series, &point);
     for (size_t i = 0; i < run->touched_count; i++) {
         const uint16_t stream = run->touched[i];
-        const uint64_t idle =
-            run->streams[stream].reserved_bytes - run->stream_active_bytes[stream];
+        const uint64_t idle = idle_of(run, stream);
         if (idle > run->streams[stream].peak_idle_bytes)
             run->streams[stream].peak_idle_bytes = idle;
         run->is_touched[stream] = false;
@@ -363,8 +372,10 @@ static enum base_status count_start(struct run *run) {
     struct allocator_snapshot snapshot;
     if (plan->start.segment_count == 0) return BASE_OK;
     enum base_status status = allocator_snapshot(run->allocator, &snapshot);
-    if (status != BASE_OK) return status;
+    const bool is_known = status != BASE_UNSUPPORTED;
+    if (status != BASE_OK && is_known) return status;
     struct base_address_map sizes = {0};
+    status = BASE_OK;
     for (size_t i = 0; i < snapshot.block_count && status == BASE_OK; i++)
         status = base_address_map_set(&sizes, (uintptr_t)snapshot.blocks[i].address, i);
     for (size_t i = 0; i < plan->start.segment_count && status == BASE_OK; i++) {
@@ -374,8 +385,12 @@ static enum base_status count_start(struct run *run) {
             uint64_t found;
             if (plan->start.blocks[index].state == TRACE_BLOCK_INACTIVE) continue;
             const uint32_t slot = plan->start_slots[index];
-            if (!base_address_map_get(&sizes, (uintptr_t)run->pointers[slot], &found)) continue;
-            run->block_bytes = snapshot.blocks[found].size;
+            if (base_address_map_get(&sizes, (uintptr_t)run->pointers[slot], &found))
+                run->block_bytes = snapshot.blocks[found].size;
+            else if (is_known)
+                continue;
+            else // as it was asked for
+                run->block_bytes = plan->start.blocks[index].requested_size;
             count_alloc(run, slot, segment->stream);
         }
     }
@@ -394,7 +409,7 @@ static enum base_status take_streams(struct run *run) {
         struct workload_stream_use *use = &run->streams[i];
         if (i != 0 && run->device.streams[i] == NULL) continue;
         use->stream = trace->streams[i];
-        use->idle_bytes = use->reserved_bytes - run->stream_active_bytes[i];
+        use->idle_bytes = idle_of(run, (uint16_t)i);
         result->streams[result->stream_count++] = *use;
     }
     return BASE_OK;
@@ -427,6 +442,7 @@ static enum base_status finish(struct run *run) {
     enum base_status status = allocator_stats(run->allocator, 0, &result->stats);
     if (status == BASE_OK && (run->checking || run->options->snapshot))
         status = allocator_snapshot(run->allocator, &snapshot);
+    if (status == BASE_UNSUPPORTED) status = BASE_OK; // then it stays empty
     if (status == BASE_OK) status = take_streams(run);
     if (status == BASE_OK && run->checking) {
         status = check_layout(run, &snapshot);
@@ -447,6 +463,10 @@ static enum base_status finish(struct run *run) {
     result->peak_requested_bytes = (uint64_t)stats->requested_bytes[ALLOCATOR_STAT_ALL].peak;
     result->device_malloc_count = (uint64_t)stats->num_device_alloc;
     result->device_free_count = (uint64_t)stats->num_device_free;
+    if (result->device_malloc_count == 0) { // it does not count: a driver's pool grew and shrank
+        result->device_malloc_count = run->grown_count;
+        result->device_free_count = run->shrunk_count;
+    }
     if (result->peak_reserved_bytes > 0)
         result->fragmentation =
             1 - (double)result->peak_allocated_bytes / (double)result->peak_reserved_bytes;
