@@ -1,6 +1,7 @@
 // Requests and frees of the async allocator: see async.h.
 #include "allocator/async_internal.h"
 #include "allocator/out_of_memory.h"
+#include "allocator/pointer.h"
 #include "allocator/size_class.h"
 #include "allocator/warning.h"
 
@@ -214,13 +215,6 @@ static enum base_status free_locked(struct async *async, void *pointer, uint64_t
     return BASE_OK;
 }
 
-static enum base_status invalid_pointer(const void *pointer) {
-    return base_status_set(BASE_INVALID_POINTER,
-                           "invalid device pointer: %p: it is not what allocator_malloc returned, "
-                           "or it was freed already",
-                           pointer);
-}
-
 static enum base_status async_free(struct allocator *allocator, void *pointer) {
     struct async *const async = async_of(allocator);
     uint64_t value;
@@ -229,7 +223,7 @@ static enum base_status async_free(struct allocator *allocator, void *pointer) {
     const enum base_status status =
         base_address_map_get(&async->blocks, (uint64_t)(uintptr_t)pointer, &value)
             ? free_locked(async, pointer, value)
-            : invalid_pointer(pointer);
+            : cca__pointer_not_live(pointer);
     cca__lock_release(&async->lock);
     return status;
 }
@@ -267,7 +261,7 @@ static enum base_status async_record_stream(struct allocator *allocator, void *p
     const enum base_status status =
         base_address_map_get(&async->blocks, (uint64_t)(uintptr_t)pointer, &value)
             ? add_use_locked(async, (struct async_block *)(uintptr_t)value, stream)
-            : invalid_pointer(pointer);
+            : cca__pointer_not_live(pointer);
     cca__lock_release(&async->lock);
     return status;
 }

@@ -3,6 +3,7 @@
 #include "allocator/direct.h"
 
 #include "allocator/lock.h"
+#include "allocator/pointer.h"
 #include "allocator/stats.h"
 #include "base/address_map.h"
 
@@ -202,13 +203,6 @@ static enum base_status direct_malloc(struct allocator *allocator, int device, s
     return BASE_OK;
 }
 
-static enum base_status invalid_pointer(const void *pointer) {
-    return base_status_set(BASE_INVALID_POINTER,
-                           "invalid device pointer: %p: it is not what allocator_malloc returned, "
-                           "or it was freed already",
-                           pointer);
-}
-
 // The block leaves the books before cudaFree, so that a second free is refused and the address
 // may be given out again at once.
 static enum base_status direct_free(struct allocator *allocator, void *pointer) {
@@ -218,7 +212,7 @@ static enum base_status direct_free(struct allocator *allocator, void *pointer) 
     cca__lock_take(&direct->lock);
     if (!base_address_map_remove(&direct->blocks, (uint64_t)(uintptr_t)pointer, &value)) {
         cca__lock_release(&direct->lock);
-        return invalid_pointer(pointer);
+        return cca__pointer_not_live(pointer);
     }
     struct direct_block *const block = (struct direct_block *)(uintptr_t)value;
     unlink_block(direct, block);
@@ -256,7 +250,7 @@ static enum base_status direct_record_stream(struct allocator *allocator, void *
     const bool is_live =
         base_address_map_get(&direct->blocks, (uint64_t)(uintptr_t)pointer, &value);
     cca__lock_release(&direct->lock);
-    return is_live ? BASE_OK : invalid_pointer(pointer);
+    return is_live ? BASE_OK : cca__pointer_not_live(pointer);
 }
 
 static enum base_status direct_empty_cache(struct allocator *allocator) {
@@ -276,7 +270,7 @@ static enum base_status direct_base_allocation(struct allocator *allocator, cons
         *base = block->address;
         *size = block->size;
     } else {
-        status = invalid_pointer(pointer);
+        status = cca__pointer_not_live(pointer);
     }
     cca__lock_release(&direct->lock);
     return status;

@@ -126,3 +126,10 @@ enum base_status cca__pointer_lock_around(struct cca *cca, const void *pointer,
     }
     return cca__pointer_invalid(cca, pointer);
 }
+
+enum base_status cca__pointer_not_live(const void *pointer) {
+    return base_status_set(BASE_INVALID_POINTER,
+                           "invalid device pointer: %p: it is not what allocator_malloc returned, "
+                           "or it was freed already",
+                           pointer);
+}

@@ -22,5 +22,7 @@ enum base_status cca__pointer_lock_around(struct cca *cca, const void *pointer,
 
 // What is wrong with POINTER, as a status: freed before, inside a block, or of no block.
 enum base_status cca__pointer_invalid(struct cca *cca, const void *pointer);
+// The same from an allocator that knows no more than what is handed out now.
+enum base_status cca__pointer_not_live(const void *pointer);
 
 #endif
