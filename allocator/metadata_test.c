@@ -1,5 +1,5 @@
-// Host memory: what the allocator keeps of blocks goes back with the cache. Measured as resident
-// memory of the process, in steps far above what else moves it.
+// Host memory: what the allocator keeps of blocks goes back with the cache, and everything at its
+// end. Measured as memory of the process, in steps far above what else moves it.
 #include "allocator/testing.h"
 
 #include <malloc.h>
@@ -15,16 +15,23 @@ static void *blocks[BLOCK_COUNT];
 #define LITTLE ((int64_t)MIB)
 #define MUCH ((int64_t)(20 * MIB))
 
+struct memory {
+    int64_t addresses, resident; // bytes of the process
+};
+
 // What the C library only keeps is given back first.
-static int64_t resident_bytes(void) {
+static struct memory memory_now(void) {
     malloc_trim(0);
-    long pages_total, pages;
+    long addresses, resident;
     FILE *const file = fopen("/proc/self/statm", "r");
     BASE_CHECK(file != NULL);
-    BASE_CHECK_EQ(fscanf(file, "%ld %ld", &pages_total, &pages), 2);
+    BASE_CHECK_EQ(fscanf(file, "%ld %ld", &addresses, &resident), 2);
     BASE_CHECK_EQ(fclose(file), 0);
-    return (int64_t)pages * sysconf(_SC_PAGESIZE);
+    const int64_t page = sysconf(_SC_PAGESIZE);
+    return (struct memory){addresses * page, resident * page};
 }
+
+static int64_t resident_bytes(void) { return memory_now().resident; }
 
 static void take_all(struct allocator *allocator, size_t size) {
     for (int index = 0; index < BLOCK_COUNT; ++index)
@@ -74,6 +81,25 @@ static void what_uses_need_goes_back(void) {
     allocator_destroy(allocator);
 }
 
+// What an allocator reserves for its tables is address space, far more than it touches.
+static void the_end_gives_all_addresses_back(void) {
+    static const char *const configs[] = {"", "expandable_segments:True",
+                                          "max_split_size_mb:64,roundup_power2_divisions:4"};
+    struct memory before = {0};
+    for (int round = 0; round < 30; ++round) {
+        if (round == 3) before = memory_now(); // each of them was there once
+        struct allocator *const allocator = testing_create(configs[round % 3], 8 * BASE_GIB);
+        const cudaStream_t user = testing_stream();
+        for (int index = 0; index < 100; ++index)
+            blocks[index] = testing_malloc(allocator, (size_t)(index + 1) * 100000, NULL);
+        for (int index = 0; index < 100; ++index)
+            testing_free_after_use(allocator, blocks[index], user);
+        allocator_destroy(allocator);
+    }
+    BASE_CHECK_LT(memory_now().addresses - before.addresses, (int64_t)(64 * MIB));
+    BASE_CHECK_LT(memory_now().resident - before.resident, LITTLE);
+}
+
 int main(void) {
 // Their own memory grows with what is touched, and stays.
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
@@ -84,4 +110,5 @@ int main(void) {
     what_blocks_need_goes_back("");
     what_blocks_need_goes_back("expandable_segments:True");
     what_uses_need_goes_back();
+    the_end_gives_all_addresses_back();
 }
