@@ -141,6 +141,8 @@ _Static_assert(offsetof(struct cca__pool, index.bins) == 128, "two lines of a po
 // What is known of the captures of a device (deferral.h). Guarded by captures_lock.
 struct cca__captures {
     struct cca__capture_marks marks;
+    // enum cca__reuse_form of the settings in force; requests read it without a lock
+    _Atomic int reuse_form;
     bool scope_is_open;                     // of a private pool
     uint32_t first_deferred, last_deferred; // blocks, linked by link[2] and link[1]
     // Up to here a flush of all left everything, and no capture ended since

@@ -53,8 +53,7 @@ void cca__deferred_complete(struct cca__device *device, uint32_t number) {
 // The policy.
 
 // In 2.9 the key meant the first form.
-enum cca__reuse_form cca__reuse_form(const struct cca *cca) {
-    const struct cca__config *const config = &cca->config;
+static enum cca__reuse_form form_of(const struct cca__config *config) {
     switch (config->own.capture_reuse) {
     case CCA__CAPTURE_REUSE_MARKERS:
     case CCA__CAPTURE_REUSE_MARKERS_GRAPH:
@@ -66,6 +65,11 @@ enum cca__reuse_form cca__reuse_form(const struct cca *cca) {
     }
     if (!config->graph_capture_record_stream_reuse) return CCA__FORM_NONE;
     return config->torch_minor <= 9 ? CCA__FORM_MARKERS : CCA__FORM_TERMINALS;
+}
+
+void cca__captures_update_form_locked(struct cca__device *device) {
+    atomic_store_explicit(&device->captures.reuse_form, (int)form_of(&device->owner->config),
+                          memory_order_relaxed);
 }
 
 struct cca__capture_markers *cca__markers_of(struct cca__device *device) {
@@ -88,7 +92,7 @@ static enum base_status watch_locked(struct cca__device *device, uint32_t number
                                      const struct cca__capture_state *state) {
     struct cca *const cca = device->owner;
     struct cca__block *const block = cca__block_at(cca, number);
-    const enum cca__reuse_form form = cca__reuse_form(cca);
+    const enum cca__reuse_form form = cca__reuse_form(device);
     block->link[0] = 0;
     if (form == CCA__FORM_NONE) return BASE_OK;
     if (!cca->config.own.torch_faults && cca__has_uses(cca, block, CCA__OTHER_USES)) return BASE_OK;
@@ -165,7 +169,7 @@ static enum base_status defer_of_captured(struct cca__stream *stream, uint32_t n
 enum base_status cca__defer_locked(struct cca__stream *stream, uint32_t number, bool *is_deferred) {
     struct cca__device *const device = stream->device;
     struct cca *const cca = device->owner;
-    const enum cca__reuse_form form = cca__reuse_form(cca);
+    const enum cca__reuse_form form = cca__reuse_form(device);
     enum base_status status = BASE_OK;
     bool is_captured = false;
     *is_deferred = false;

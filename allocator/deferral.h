@@ -20,6 +20,14 @@
 // a capture that became a part of one which is still under way.
 #define CCA__DEFERRED_IN_PART ((uint32_t)1 << 31)
 
+enum cca__reuse_form { CCA__FORM_NONE, CCA__FORM_TERMINALS, CCA__FORM_MARKERS };
+static inline enum cca__reuse_form cca__reuse_form(const struct cca__device *device) {
+    return (enum cca__reuse_form)atomic_load_explicit(&device->captures.reuse_form,
+                                                      memory_order_relaxed);
+}
+// After the settings changed; the locks of all streams held.
+void cca__captures_update_form_locked(struct cca__device *device);
+
 // Before a request of HOME, a default object: in a capture, what the graph proves completes, and
 // *inside is true; outside everything is flushed. *known is what the driver said of its stream.
 // BASE_INVALID_VALUE: the capture was invalidated, or nothing routes its requests. No lock held.

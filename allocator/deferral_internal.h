@@ -5,9 +5,6 @@
 
 #include "allocator/deferral.h"
 
-enum cca__reuse_form { CCA__FORM_NONE, CCA__FORM_TERMINALS, CCA__FORM_MARKERS };
-enum cca__reuse_form cca__reuse_form(const struct cca *cca);
-
 // The policies, set up as the settings want them.
 struct cca__capture_reuse *cca__reuse_of(struct cca__device *device);
 struct cca__capture_markers *cca__markers_of(struct cca__device *device);

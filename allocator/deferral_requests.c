@@ -190,7 +190,7 @@ static enum base_status look(struct cca__stream *home, enum cca__reuse_form form
 enum base_status cca__captures_enter(struct cca__stream *home, bool *inside,
                                      struct cca__known_capture *known) {
     struct cca__device *const device = home->device;
-    const enum cca__reuse_form form = cca__reuse_form(device->owner);
+    const enum cca__reuse_form form = cca__reuse_form(device);
     // Without a look at the graph the state tells nothing more than what any question does.
     const bool is_expected = form != CCA__FORM_NONE && cca__expects_capture(home);
     enum cca__caller caller = CCA__INSIDE;
@@ -265,8 +265,8 @@ enum base_status cca__captures_end_scope(struct cca__device *device, struct allo
     cca__lock_release(&device->events_lock);
     const struct cca__private_pool *const pool = cca__pools_find(&device->pools, id);
     enum base_status status = BASE_OK;
-    if (pool != NULL && cca__reuse_form(cca) != CCA__FORM_NONE && cca->config.torch_minor >= 12 &&
-        cca__is_deferring(device))
+    if (pool != NULL && cca__reuse_form(device) != CCA__FORM_NONE &&
+        cca->config.torch_minor >= 12 && cca__is_deferring(device))
         status = cca__deferred_flush(device, pool, false);
     cca__lock_release(&device->growth_lock);
     return status;

@@ -77,6 +77,7 @@ void cca__device_update_settings_locked(struct cca__device *device) {
     if (device->owner->config.expandable_segments) device->has_expandable = true;
     atomic_store_explicit(&device->polls_own, device->owner->config.own.poll_own,
                           memory_order_relaxed);
+    cca__captures_update_form_locked(device);
     for (size_t index = 0; index < device->stream_count; ++index)
         cca__stream_set_special_locked(device->by_handle[index]);
 }
