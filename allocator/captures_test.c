@@ -1,70 +1,7 @@
 // Graph capture: what is told of it (captures.h), and what that changes. The rules are those of the
 // contract; where a value is not obvious, a recorded decision of PyTorch gives it.
 #include "allocator/captures.h"
-#include "allocator/testing_capture.h"
-#include "base/thread.h"
-
-#define CAPACITY (256 * BASE_MIB)
-#define DEVICE 0
-#define REUSE "graph_capture_record_stream_reuse:True"
-#define BLOCK (20 * BASE_MIB) // a segment of its own
-
-static const struct allocator_pool_id pool_of_graph = {.capture = 1}, second_pool = {.capture = 2};
-
-//------------------------------------------------------------------------------------------------
-// What tests share.
-
-struct setting {
-    struct allocator *allocator;
-    cudaStream_t main, side, other;
-    struct testing_capture capture;
-};
-
-static struct setting *setting_make(const char *config) {
-    static struct setting setting;
-    memset(&setting, 0, sizeof setting);
-    setting.allocator = testing_create(config, CAPACITY);
-    setting.main = testing_stream();
-    setting.side = testing_stream();
-    setting.other = testing_stream();
-    setting.capture = (struct testing_capture){
-        .allocator = setting.allocator, .pool = pool_of_graph, .stream = setting.main};
-    return &setting;
-}
-
-// In a capture that is under way.
-static struct setting *setting_capturing(const char *config) {
-    struct setting *const setting = setting_make(config);
-    testing_capture_begin(&setting->capture, cudaStreamCaptureModeGlobal);
-    return setting;
-}
-
-// Everything is freed: after the graph and the cache went, nothing is reserved.
-static void setting_end(struct setting *setting) {
-    struct allocator *const allocator = setting->allocator;
-    cca_check(allocator);
-    BASE_CHECK_EQ(allocator_empty_cache(allocator), BASE_OK);
-    cca_check(allocator);
-    const struct allocator_stats stats = testing_stats(allocator);
-    BASE_CHECK_EQ(stats.active[ALLOCATOR_STAT_ALL].current, 0);
-    BASE_CHECK_EQ(stats.reserved_bytes[ALLOCATOR_STAT_ALL].current, 0);
-    allocator_destroy(allocator);
-}
-
-static int64_t active(struct setting *setting) {
-    cca_check(setting->allocator);
-    return testing_stats(setting->allocator).active[ALLOCATOR_STAT_ALL].current;
-}
-
-// A block of MAIN that SIDE uses, both in the capture.
-static void *take_used(struct setting *setting) {
-    void *const block = testing_malloc(setting->allocator, BLOCK, setting->main);
-    testing_launch(setting->main);
-    testing_order(setting->main, setting->side);
-    testing_launch(setting->side);
-    BASE_CHECK_EQ(allocator_record_stream(setting->allocator, block, setting->side), BASE_OK);
-    return block;
-}
+#include "allocator/testing_setting.h"
 
 //------------------------------------------------------------------------------------------------
 // Marks.
@@ -231,101 +168,6 @@ static void the_end_of_the_scope_flushes(const char *config, bool at_once) {
     testing_order(setting->side, setting->main);
     BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
     BASE_CHECK_EQ(active(setting), at_once ? 0 : 1);
-    testing_capture_destroy(&setting->capture);
-    setting_end(setting);
-}
-
-//------------------------------------------------------------------------------------------------
-// Captures in flight, and calls beside them.
-
-static void *malloc_on_another_thread_result;
-static void malloc_on_another_thread(void *argument) {
-    struct setting *const setting = argument;
-    malloc_on_another_thread_result = testing_malloc(setting->allocator, 4096, setting->other);
-}
-
-// A request beside the capture finishes what the capture deferred, for the books; but the capture
-// gets it only behind the side stream. PyTorch hands it out before (h37).
-static void a_request_beside_a_capture_gives_it_nothing_too_early(const char *config,
-                                                                  bool is_early) {
-    struct setting *const setting = setting_make(config);
-    testing_capture_begin(&setting->capture, cudaStreamCaptureModeThreadLocal);
-    void *const block = take_used(setting);
-    testing_free(setting->allocator, block);
-    BASE_CHECK_EQ(active(setting), 1);
-    struct base_thread thread;
-    base_thread_start(&thread, malloc_on_another_thread, setting);
-    base_thread_join(&thread);
-    BASE_CHECK_EQ(active(setting), 1); // the block went, the other came
-    void *const early = testing_malloc(setting->allocator, BLOCK, setting->main);
-    BASE_CHECK_EQ(early == block, is_early);
-    testing_launch(setting->main);
-    testing_order(setting->side, setting->main);
-    void *const late = testing_malloc(setting->allocator, BLOCK, setting->main);
-    if (!is_early) BASE_CHECK(late == block);
-    testing_launch(setting->main);
-    testing_free(setting->allocator, early);
-    testing_free(setting->allocator, late);
-    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
-    testing_free(setting->allocator, malloc_on_another_thread_result);
-    testing_capture_destroy(&setting->capture);
-    setting_end(setting);
-}
-
-static bool overlaps(const void *block, const void *other, size_t size) {
-    const uintptr_t start = (uintptr_t)block, from = (uintptr_t)other;
-    return from < start + BLOCK && start < from + size;
-}
-
-// Nor is it a part of a larger block that grows out of it (expandable segments), or of one that is
-// wanted at its address.
-static void a_request_beside_a_capture_gives_no_part_too_early(const char *config) {
-    struct setting *const setting = setting_make(config);
-    testing_capture_begin(&setting->capture, cudaStreamCaptureModeRelaxed);
-    void *const block = take_used(setting);
-    testing_free(setting->allocator, block);
-    malloc_on_another_thread(setting);
-    BASE_CHECK_EQ(active(setting), 1); // the block went, the other came
-    void *const larger = testing_malloc(setting->allocator, 2 * BLOCK, setting->main);
-    BASE_CHECK(!overlaps(block, larger, 2 * BLOCK));
-    void *const smaller = testing_malloc(setting->allocator, BLOCK / 2, setting->main);
-    BASE_CHECK(!overlaps(block, smaller, BLOCK / 2));
-    void *at = NULL;
-    BASE_CHECK_EQ(cca_malloc_at(setting->allocator, DEVICE, BLOCK, setting->main, block, &at),
-                  BASE_INVALID_VALUE);
-    testing_launch(setting->main);
-    testing_order(setting->side, setting->main);
-    BASE_CHECK_EQ(cca_malloc_at(setting->allocator, DEVICE, BLOCK, setting->main, block, &at),
-                  BASE_OK);
-    testing_free(setting->allocator, at);
-    BASE_CHECK(testing_malloc(setting->allocator, BLOCK, setting->main) == block);
-    testing_launch(setting->main);
-    testing_free(setting->allocator, block);
-    testing_free(setting->allocator, larger);
-    testing_free(setting->allocator, smaller);
-    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
-    testing_free(setting->allocator, malloc_on_another_thread_result);
-    testing_capture_destroy(&setting->capture);
-    setting_end(setting);
-}
-
-static void free_on_another_thread(void *argument) {
-    struct setting *const setting = argument;
-    testing_free(setting->allocator, malloc_on_another_thread_result);
-}
-
-static void frees_come_from_other_threads(void) {
-    struct setting *const setting = setting_capturing(REUSE);
-    void *const block = take_used(setting);
-    malloc_on_another_thread_result = block;
-    struct base_thread thread;
-    base_thread_start(&thread, free_on_another_thread, setting);
-    base_thread_join(&thread);
-    BASE_CHECK_EQ(active(setting), 1);
-    testing_order(setting->side, setting->main);
-    BASE_CHECK(testing_malloc(setting->allocator, BLOCK, setting->main) == block);
-    testing_free(setting->allocator, block);
-    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
     testing_capture_destroy(&setting->capture);
     setting_end(setting);
 }
@@ -520,133 +362,6 @@ static void the_current_stream_decides_where_it_is_told(void) {
     setting_end(setting);
 }
 
-// Two captures of two pools; the second, a part of the first, ends before it. What it deferred is
-// not for the first one.
-static void what_a_part_deferred_waits_for_the_whole(void) {
-    struct setting *const setting = setting_make(REUSE);
-    testing_capture_begin(&setting->capture, cudaStreamCaptureModeRelaxed);
-    void *const block = testing_malloc(setting->allocator, BLOCK, setting->main);
-    testing_launch(setting->main);
-    struct testing_capture part = {.allocator = setting->allocator,
-                                   .pool = second_pool,
-                                   .stream = setting->side,
-                                   .parent = atomic_load(&setting->capture.id)};
-    testing_capture_begin(&part, cudaStreamCaptureModeRelaxed);
-    testing_launch(setting->side);
-    BASE_CHECK_EQ(allocator_record_stream(setting->allocator, block, setting->side), BASE_OK);
-    testing_free(setting->allocator, block);
-    BASE_CHECK_EQ(testing_capture_end(&part), cudaSuccess);
-    malloc_on_another_thread(setting); // flushes
-    void *const other = testing_malloc(setting->allocator, BLOCK, setting->main);
-    BASE_CHECK(other != block);
-    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
-    testing_free(setting->allocator, other);
-    testing_free(setting->allocator, malloc_on_another_thread_result);
-    testing_capture_destroy(&part);
-    testing_capture_destroy(&setting->capture);
-    setting_end(setting);
-}
-
-// A part ends, and none of its streams is captured any more; the whole that it belongs to goes on.
-// What was freed in it is not for another part, which nothing orders behind the first one.
-// LATE: it is flushed only while the other part has all its streams.
-static void what_a_part_deferred_is_not_for_another_part(const char *config, bool late) {
-    struct setting *const setting = setting_make(config);
-    testing_capture_begin(&setting->capture, cudaStreamCaptureModeRelaxed);
-    testing_launch(setting->main);
-    struct testing_capture part = {.allocator = setting->allocator,
-                                   .pool = second_pool,
-                                   .stream = setting->side,
-                                   .parent = atomic_load(&setting->capture.id)};
-    testing_capture_begin(&part, cudaStreamCaptureModeRelaxed);
-    void *const block = testing_malloc(setting->allocator, BLOCK, setting->side);
-    testing_launch(setting->side);
-    testing_order(setting->side, setting->other);
-    testing_launch(setting->other);
-    BASE_CHECK_EQ(allocator_record_stream(setting->allocator, block, setting->other), BASE_OK);
-    testing_free(setting->allocator, block);
-    testing_order(setting->other, setting->side);
-    BASE_CHECK_EQ(testing_capture_end(&part), cudaSuccess);
-    const cudaStream_t outside = testing_stream();
-    void *flushing = NULL;
-    if (!late) flushing = testing_malloc(setting->allocator, 4096, outside);
-    struct testing_capture next = part;
-    testing_capture_begin(&next, cudaStreamCaptureModeRelaxed);
-    testing_launch(setting->side);
-    testing_order(setting->side, setting->other);
-    testing_launch(setting->other);
-    if (late) flushing = testing_malloc(setting->allocator, 4096, outside);
-    BASE_CHECK_EQ(active(setting), 1);
-    testing_order(setting->other, setting->side);
-    void *const inside = testing_malloc(setting->allocator, BLOCK, setting->side);
-    BASE_CHECK(inside != block);
-    testing_launch(setting->side);
-    BASE_CHECK_EQ(testing_capture_end(&next), cudaSuccess);
-    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
-    // The whole is over: the pool's memory is the pool's.
-    BASE_CHECK_EQ(cca_pool_begin(setting->allocator, DEVICE, second_pool, NULL), BASE_OK);
-    BASE_CHECK(testing_malloc(setting->allocator, BLOCK, setting->side) == block);
-    BASE_CHECK_EQ(cca_pool_end(setting->allocator, DEVICE, second_pool), BASE_OK);
-    BASE_CHECK_EQ(cca_pool_release(setting->allocator, DEVICE, second_pool), BASE_OK);
-    testing_free(setting->allocator, block);
-    testing_free(setting->allocator, inside);
-    testing_free(setting->allocator, flushing);
-    testing_capture_destroy(&next);
-    testing_capture_destroy(&part);
-    testing_capture_destroy(&setting->capture);
-    setting_end(setting);
-}
-
-// Its memory goes with the last block, not before: the graph can be replayed until then.
-static void a_pool_destroyed_while_its_graph_lives_keeps_the_blocks_in_use(void) {
-    struct setting *const setting = setting_capturing(REUSE);
-    cudaGraphExec_t exec;
-    void *const kept = take_used(setting), *const freed = take_used(setting);
-    testing_free(setting->allocator, freed);
-    testing_order(setting->side, setting->main);
-    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
-    BASE_CHECK_EQ(cca_pool_destroy(setting->allocator, DEVICE, pool_of_graph), BASE_OK);
-    BASE_CHECK_EQ(active(setting), 1);
-    BASE_CHECK_EQ(testing_stats(setting->allocator).reserved_bytes[ALLOCATOR_STAT_ALL].current,
-                  BLOCK);
-    BASE_CHECK_EQ(cca_pool_destroy(setting->allocator, DEVICE, pool_of_graph), BASE_INVALID_VALUE);
-    BASE_CHECK_EQ(cudaGraphInstantiate(&exec, setting->capture.graph, 0), cudaSuccess);
-    BASE_CHECK_EQ(cudaGraphLaunch(exec, setting->main), cudaSuccess);
-    BASE_CHECK_EQ(cudaStreamSynchronize(setting->main), cudaSuccess);
-    testing_free(setting->allocator, kept);
-    BASE_CHECK_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
-    BASE_CHECK_EQ(cudaGraphDestroy(setting->capture.graph), cudaSuccess);
-    setting_end(setting);
-}
-
-// The block of the first capture is used in the part, and freed when that is over. The part's
-// stream captures nothing then, and what it did there is a node that none of the block's streams is
-// behind.
-static void what_a_part_used_waits_for_the_whole(void) {
-    struct setting *const setting = setting_make(REUSE);
-    testing_capture_begin(&setting->capture, cudaStreamCaptureModeRelaxed);
-    void *const block = testing_malloc(setting->allocator, BLOCK, setting->main);
-    testing_launch(setting->main);
-    struct testing_capture part = {.allocator = setting->allocator,
-                                   .pool = second_pool,
-                                   .stream = setting->side,
-                                   .parent = atomic_load(&setting->capture.id)};
-    testing_capture_begin(&part, cudaStreamCaptureModeRelaxed);
-    testing_launch(setting->side);
-    BASE_CHECK_EQ(allocator_record_stream(setting->allocator, block, setting->side), BASE_OK);
-    BASE_CHECK_EQ(testing_capture_end(&part), cudaSuccess);
-    testing_free(setting->allocator, block);
-    malloc_on_another_thread(setting); // flushes
-    void *const other = testing_malloc(setting->allocator, BLOCK, setting->main);
-    BASE_CHECK(other != block);
-    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
-    testing_free(setting->allocator, other);
-    testing_free(setting->allocator, malloc_on_another_thread_result);
-    testing_capture_destroy(&part);
-    testing_capture_destroy(&setting->capture);
-    setting_end(setting);
-}
-
 // Up to about 2.10 every scope counted as a capture, whoever asked; since then only marks do.
 static void an_open_scope_was_a_capture(const char *config, bool is_capture) {
     static const struct cca_pool_filter filter = {.accepts = accepts_no_stream};
@@ -722,18 +437,6 @@ int main(void) {
     the_end_of_the_scope_flushes(REUSE, true);
     the_end_of_the_scope_flushes("", false);
     the_end_of_the_scope_flushes("x_torch:2.11," REUSE, false);
-    a_request_beside_a_capture_gives_it_nothing_too_early("", false);
-    a_request_beside_a_capture_gives_it_nothing_too_early(REUSE, false);
-    a_request_beside_a_capture_gives_it_nothing_too_early("x_torch_faults:True", true);
-    a_request_beside_a_capture_gives_it_nothing_too_early("expandable_segments:True", false);
-    a_request_beside_a_capture_gives_it_nothing_too_early(REUSE ",expandable_segments:True", false);
-    a_request_beside_a_capture_gives_it_nothing_too_early(
-        "expandable_segments:True,x_torch_faults:True", true);
-    a_request_beside_a_capture_gives_no_part_too_early("");
-    a_request_beside_a_capture_gives_no_part_too_early(REUSE);
-    a_request_beside_a_capture_gives_no_part_too_early("expandable_segments:True");
-    a_request_beside_a_capture_gives_no_part_too_early(REUSE ",expandable_segments:True");
-    frees_come_from_other_threads();
     an_invalidated_capture_refuses_and_unwinds("");
     an_invalidated_capture_refuses_and_unwinds(REUSE);
     an_unjoined_capture_unwinds("");
@@ -745,15 +448,8 @@ int main(void) {
     requests_that_no_scope_takes_are_refused();
     empty_cache_in_a_capture_keeps_what_is_cached();
     the_current_stream_decides_where_it_is_told();
-    what_a_part_deferred_waits_for_the_whole();
-    what_a_part_deferred_is_not_for_another_part("", false);
-    what_a_part_deferred_is_not_for_another_part("", true);
-    what_a_part_deferred_is_not_for_another_part(REUSE, false);
-    what_a_part_deferred_is_not_for_another_part(REUSE, true);
     garbage_is_not_collected_in_a_capture();
     a_scope_that_counts_as_a_capture_gives_cached_blocks_back();
-    a_pool_destroyed_while_its_graph_lives_keeps_the_blocks_in_use();
-    what_a_part_used_waits_for_the_whole();
     an_open_scope_was_a_capture("x_torch:2.8", true);
     an_open_scope_was_a_capture("", false);
     a_free_that_an_assertion_breaks_off_can_be_made_again();
