@@ -109,7 +109,8 @@ struct tape_nll_payload {
 struct tape_cross_entropy_payload {
     int64_t ignored;
 };
-// Attention: saved 0 to 2 query, key, value; 3 the result; 4 the logarithms of sums.
+// Attention: saved 0 to 2 query, key, value; 3 the result; 4 the logarithms of sums; 5 the
+// state of the generator, if there is one.
 struct tape_attention_payload {
     struct tensor_kernel_attention_form form;
 };

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { QUERY, KEY, VALUE, OUT, TOTAL, KEPT_COUNT };
+enum { QUERY, KEY, VALUE, OUT, TOTAL, STATE, KEPT_COUNT };
 
 // All rows but the results'.
 static enum base_status attention_rows(const struct tensor *kept, struct tensor gradient,
@@ -66,7 +66,9 @@ static enum base_status attention_back(struct tape_node *node, struct tensor *gr
     enum base_status status = BASE_OK;
     if (gradients[0].impl == NULL)
         return BASE_OK;
-    for (int slot = 0; slot < KEPT_COUNT && status == BASE_OK; slot++)
+    const struct tape_attention_payload *payload = node->payload;
+    const int kept_count = payload->form.state.data != NULL ? KEPT_COUNT : STATE;
+    for (int slot = 0; slot < kept_count && status == BASE_OK; slot++)
         status = tape_unpack(node, slot, &kept[slot]);
     for (int edge = 0; edge < 3 && status == BASE_OK; edge++)
         status = tensor__attention_make(kept[edge].impl, kept[edge].impl->geometry.sizes,

@@ -24,6 +24,12 @@
 struct tensor_generator {
     uint64_t seed, offset;
 };
+// In a graph capture seed and offset are those of the capture: each launch would draw the same.
+// While STATE is set (an int64 of one element on a device; none ends it) the work of this thread's
+// operators beside it adds what is in STATE, when it runs, to the offset: set it before each
+// launch, by how far the capture moved the offset, as PyTorch's replays do. Borrowed; an operator
+// that draws again in its gradient keeps it.
+enum base_status tensor_set_generator_state(struct tensor state) BASE_MUST_USE;
 
 //------------------------------------------------------------------------------------------------
 // Linear layers

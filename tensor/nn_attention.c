@@ -126,15 +126,17 @@ static enum base_status fused(struct tensor query, struct tensor key, struct ten
                  .is_causal = options->is_causal,
                  .scale = scale_of(query, options),
                  .probability = options->probability}};
-    if (options->probability > 0) {
-        kernel.form.seed = options->generator->seed;
-        kernel.form.offset = options->generator->offset;
-    }
+    struct tensor_impl *state = NULL;
     int64_t sizes[TENSOR_RANK_MAX];
     memcpy(sizes, q->sizes, (size_t)rank * sizeof sizes[0]);
     sizes[rank - 1] = kernel.form.value_columns;
     enum base_status status =
         tape_begin(&tape_attention, operands, 3, 1, sizeof(struct tape_attention_payload), &node);
+    if (status == BASE_OK && options->probability > 0) {
+        kernel.form.seed = options->generator->seed;
+        kernel.form.offset = options->generator->offset;
+        status = tensor__generator_state(query.impl, &state, &kernel.form.state);
+    }
     if (status == BASE_OK)
         status = tensor__attention_make(query.impl, sizes, rank, &made);
     if (status == BASE_OK)
@@ -144,6 +146,8 @@ static enum base_status fused(struct tensor query, struct tensor key, struct ten
         status = fused_write(query, key, value, &kernel, made, total);
     if (status == BASE_OK)
         status = fused_save(node, query, key, value, made, total, &kernel.form);
+    if (status == BASE_OK && node != NULL && state != NULL)
+        status = tape_save(node, 5, state);
     const int64_t queries = total.impl == NULL ? 0 : total.impl->geometry.numel;
     tensor_release(&total);
     status = tape_end(status, node, &made, result);

@@ -37,6 +37,7 @@ static enum base_status dropout_write(struct tensor self, struct tensor mask, st
                                       const struct tensor_generator *generator) {
     const struct tensor_model_backend *model;
     struct tensor_device_stream stream;
+    struct tensor_impl *state;
     struct tensor_kernel_dropout kernel = {
         .probability = probability, .seed = generator->seed, .offset = generator->offset};
     enum base_status status = tensor__array(self.impl, &kernel.shape, &kernel.a);
@@ -44,6 +45,8 @@ static enum base_status dropout_write(struct tensor self, struct tensor mask, st
         status = tensor__array(made.impl, NULL, &kernel.out);
     if (status == BASE_OK)
         status = tensor__array(mask.impl, NULL, &kernel.mask);
+    if (status == BASE_OK)
+        status = tensor__generator_state(self.impl, &state, &kernel.state);
     if (status == BASE_OK)
         status = tensor__model(made.impl, &model, &stream);
     return status != BASE_OK ? status : model->dropout(&kernel, stream);

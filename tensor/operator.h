@@ -49,6 +49,10 @@ enum base_status tensor__model(const struct tensor_impl *impl,
 enum base_status tensor__make(const struct tensor_impl *like, enum tensor_type type,
                               const int64_t *sizes, int rank, struct tensor *made) BASE_MUST_USE;
 
+// What tensor_set_generator_state has set (none: NULL and no data), for work beside LIKE.
+enum base_status tensor__generator_state(const struct tensor_impl *like, struct tensor_impl **impl,
+                                         struct tensor_kernel_array *state) BASE_MUST_USE;
+
 // SELF, or a copy in rows where its last DIMS dimensions do not lie behind each other; off the
 // graph.
 enum base_status tensor__rows_flatten(struct tensor self, int dims,

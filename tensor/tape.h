@@ -48,7 +48,7 @@ struct tensor_saved {
     bool is_view;
 };
 
-#define TAPE_SAVED_MAX 5 // attention keeps as many
+#define TAPE_SAVED_MAX 6 // attention keeps as many
 
 // A tensor that wants its gradient kept although it is no leaf.
 struct tape_retention {

@@ -17,6 +17,7 @@ struct tensor_kernel_attention_form {
     bool is_causal;
     double scale, probability;
     uint64_t seed, offset;
+    struct tensor_kernel_array state; // as dropout's
 };
 
 // Rows of queries, keys, values: strides of the batch's dimensions, then from row to row.
@@ -56,9 +57,10 @@ TENSOR_KERNEL int64_t tensor_kernel_attention_seen(const struct tensor_kernel_at
 TENSOR_KERNEL double tensor_kernel_attention_factor(const struct tensor_kernel_attention_form *form,
                                                     int64_t item, int64_t key) {
     const double p = form->probability;
-    const uint64_t place = (uint64_t)(item * form->keys + key) + form->offset;
     if (p == 0)
         return 1;
+    const uint64_t place =
+        (uint64_t)(item * form->keys + key) + tensor_kernel_offset(form->offset, &form->state);
     const struct tensor_kernel_philox random = tensor_kernel_philox(form->seed, place / 4, 0);
     return tensor_kernel_keeps(&random, place, p) ? 1 / (1 - p) : 0;
 }

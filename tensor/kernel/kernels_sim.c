@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define USES_MAX 8
+#define USES_MAX 9
 #define RANK_MAX (TENSOR_KERNEL_RANK_MAX + 1)
 
 // An array of a kernel, and the shape through which it is gone.
@@ -218,6 +218,7 @@ static void dropout_uses(struct tensor_kernel_dropout *kernel, struct uses *uses
     use_shape(uses, WRITE, &kernel->shape, &kernel->out);
     memcpy(kernel->mask.strides, kernel->out.strides, sizeof kernel->mask.strides);
     use_shape(uses, WRITE, &kernel->shape, &kernel->mask);
+    use_flat(uses, READ, 1, &kernel->state);
 }
 
 static void squares_uses(struct tensor_kernel_squares *kernel, struct uses *uses) {
@@ -251,8 +252,9 @@ static struct tensor_kernel_shape keys_of(const struct tensor_kernel_attention_f
 }
 
 static void attention_uses(struct tensor_kernel_attention *kernel, struct uses *uses) {
-    const struct tensor_kernel_attention_form *form = &kernel->form;
+    struct tensor_kernel_attention_form *form = &kernel->form;
     const struct tensor_kernel_shape keys = keys_of(form);
+    use_flat(uses, READ, 1, &form->state);
     use_rows(uses, READ, &form->shape, form->columns, &kernel->query);
     use_rows(uses, READ, &keys, form->columns, &kernel->key);
     use_rows(uses, READ, &keys, form->value_columns, &kernel->value);
@@ -261,8 +263,9 @@ static void attention_uses(struct tensor_kernel_attention *kernel, struct uses *
 }
 
 static void attention_query_uses(struct tensor_kernel_attention_query *kernel, struct uses *uses) {
-    const struct tensor_kernel_attention_form *form = &kernel->form;
+    struct tensor_kernel_attention_form *form = &kernel->form;
     const struct tensor_kernel_shape keys = keys_of(form);
+    use_flat(uses, READ, 1, &form->state);
     use_rows(uses, READ, &form->shape, form->value_columns, &kernel->gradient);
     use_rows(uses, READ, &form->shape, form->value_columns, &kernel->out);
     use_rows(uses, READ, &form->shape, form->columns, &kernel->query);
@@ -274,8 +277,9 @@ static void attention_query_uses(struct tensor_kernel_attention_query *kernel, s
 }
 
 static void attention_key_uses(struct tensor_kernel_attention_key *kernel, struct uses *uses) {
-    const struct tensor_kernel_attention_form *form = &kernel->form;
+    struct tensor_kernel_attention_form *form = &kernel->form;
     const struct tensor_kernel_shape keys = keys_of(form);
+    use_flat(uses, READ, 1, &form->state);
     use_rows(uses, READ, &form->shape, form->value_columns, &kernel->gradient);
     use_rows(uses, READ, &form->shape, form->columns, &kernel->query);
     use_rows(uses, READ, &keys, form->columns, &kernel->key);

@@ -119,10 +119,18 @@ struct tensor_kernel_dropout {
     uint64_t seed, offset;
     struct tensor_kernel_array out, a; // floating
     struct tensor_kernel_array mask;
+    struct tensor_kernel_array state; // one int64, added to the offset when it runs; or no data
 };
 
 TENSOR_KERNEL int64_t tensor_kernel_dropout_items(const struct tensor_kernel_dropout *kernel) {
     return (tensor_kernel_count(&kernel->shape) + 3) / 4;
+}
+
+TENSOR_KERNEL uint64_t tensor_kernel_offset(uint64_t offset,
+                                            const struct tensor_kernel_array *state) {
+    return state->data != 0
+               ? offset + (uint64_t)tensor_kernel_read_integer(state->data, state->type, 0)
+               : offset;
 }
 
 TENSOR_KERNEL bool tensor_kernel_keeps(const struct tensor_kernel_philox *random, uint64_t place,
@@ -145,7 +153,7 @@ TENSOR_KERNEL void tensor_kernel_dropout_at(const struct tensor_kernel_dropout *
                                             int64_t item) {
     const int64_t count = tensor_kernel_count(&kernel->shape);
     const int64_t end = 4 * item + 4 < count ? 4 * item + 4 : count;
-    uint64_t place = (uint64_t)(4 * item) + kernel->offset;
+    uint64_t place = (uint64_t)(4 * item) + tensor_kernel_offset(kernel->offset, &kernel->state);
     struct tensor_kernel_philox random = tensor_kernel_philox(kernel->seed, place / 4, 0);
     for (int64_t i = 4 * item; i < end; ++i, ++place) {
         if (i > 4 * item && place % 4 == 0)

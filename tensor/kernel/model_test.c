@@ -139,6 +139,12 @@ static void dropout_goes_by_the_place(struct base_random *random) {
     const bool has_mask = test_draw(random, 2);
     if (has_mask)
         kernel.mask = mask.array;
+    // A part of the offset may be the device's.
+    struct test_array state = test_array_flat(random, TENSOR_KERNEL_INT64, 1, 1, 900);
+    if (test_draw(random, 2)) {
+        kernel.state = state.array;
+        kernel.offset -= (uint64_t)state.numbers[0];
+    }
     int64_t index[TENSOR_KERNEL_RANK_MAX] = {0};
     uint64_t place = 1000;
     CUDA(tensor_launch_dropout(&kernel, NULL));
@@ -157,6 +163,7 @@ static void dropout_goes_by_the_place(struct base_random *random) {
     test_array_end(&a);
     test_array_end(&out);
     test_array_end(&mask);
+    test_array_end(&state);
 }
 
 static void products_are_added(struct base_random *random) {
