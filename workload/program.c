@@ -11,6 +11,7 @@
 static const struct workload_program *const programs[] = {
     &workload_offload,
     &workload_patterns,
+    &workload_serving,
     &workload_sharded,
     &workload_transformer,
 };

@@ -6,6 +6,7 @@
 
 extern const struct workload_program workload_offload;
 extern const struct workload_program workload_patterns;
+extern const struct workload_program workload_serving;
 extern const struct workload_program workload_sharded;
 extern const struct workload_program workload_transformer;
 
