@@ -2,6 +2,9 @@
 // with a wrong rule the race checker speaks.
 //
 //     race_capture_test [SEED [PROGRAMS]]
+//
+// That each kind of thing happens, and each wrong rule is found, is required of the default seed;
+// of other ones it is told.
 #include "workload/race_capture.h"
 
 #include "allocator/capture_markers.h"
@@ -91,6 +94,8 @@ static void right_programs_have_no_race(const char *config, const struct mode *m
     }
 }
 
+static bool is_default;
+
 // That the programs do what they are for.
 static void print_mode(const struct mode *mode, const struct workload_race_found *sum) {
     printf("%s: %" PRIu64 " captures (lost: %" PRIu64 " unjoined, %" PRIu64 " invalidated; %" PRIu64
@@ -98,6 +103,7 @@ static void print_mode(const struct mode *mode, const struct workload_race_found
            " frees proven in their capture, %" PRIu64 " requests beside it\n",
            mode->name, sum->captures, sum->unjoined, sum->invalidated, sum->out_of_memory,
            sum->launches, sum->parts, sum->user_scopes, sum->proven, sum->beside);
+    if (!is_default) return;
     BASE_CHECK(sum->proven > 0);
     BASE_CHECK((sum->parts > 0 && sum->user_scopes > 0) == mode->nests);
     BASE_CHECK((sum->unjoined > 0 && sum->invalidated > 0 && sum->out_of_memory > 0) ==
@@ -119,7 +125,7 @@ static void right_programs_have_no_race_under_any_setting(uint64_t seed, int pro
     for (size_t config = 0; config < COUNT(configs); config++) {
         printf("\"%s\": %" PRIu64 " frees proven in their capture\n", configs[config],
                proven[config]);
-        BASE_CHECK((proven[config] > 0) == (configs[config][0] != '\0'));
+        if (is_default) BASE_CHECK((proven[config] > 0) == (configs[config][0] != '\0'));
     }
 }
 
@@ -132,6 +138,10 @@ static int count_told(const char *config, const struct mode *mode, enum workload
     printf("\"%s\", planted rule %d, joins %s, %d threads more: %d of %d programs tell\n", config,
            (int)plant, mode->unjoins ? "taken back" : "stay", mode->threads, told, programs);
     return told;
+}
+
+static void expect_more(int told, int than) {
+    if (is_default) BASE_CHECK_GT(told, than);
 }
 
 // Wrong rules that are in no setting are put between the allocator and what it asks.
@@ -149,11 +159,11 @@ enum base_status __wrap_cca__markers_look(struct cca__capture_markers *markers, 
 static void wrong_rules_are_found(const struct mode *mode, uint64_t seed, int programs) {
     static const char graph_wide[] = "x_capture_reuse:markers_graph";
     const int most = programs / 2;
-    BASE_CHECK_GT(count_told(REUSE, mode, WORKLOAD_RACE_FORGETS_USES, seed, programs), most);
-    BASE_CHECK_GT(count_told(REUSE, mode, WORKLOAD_RACE_MISSES_STREAM, seed, programs), most);
+    expect_more(count_told(REUSE, mode, WORKLOAD_RACE_FORGETS_USES, seed, programs), most);
+    expect_more(count_told(REUSE, mode, WORKLOAD_RACE_MISSES_STREAM, seed, programs), most);
     // The graph-wide rule, by the terminals of one stream instead of all.
     any_terminal = true;
-    BASE_CHECK_GT(count_told(graph_wide, mode, WORKLOAD_RACE_SOUND, seed, programs), 0);
+    expect_more(count_told(graph_wide, mode, WORKLOAD_RACE_SOUND, seed, programs), 0);
     any_terminal = false;
     BASE_CHECK_EQ(count_told(graph_wide, mode, WORKLOAD_RACE_SOUND, seed, programs), 0);
 }
@@ -163,7 +173,7 @@ static void pytorchs_memory_of_joins_is_found_where_they_are_taken_back(struct m
                                                                         int programs) {
     static const char config[] = REUSE ",x_torch_faults:True";
     mode.unjoins = true;
-    BASE_CHECK_GT(count_told(config, &mode, WORKLOAD_RACE_SOUND, seed, programs), programs / 2);
+    expect_more(count_told(config, &mode, WORKLOAD_RACE_SOUND, seed, programs), programs / 2);
     mode.unjoins = false;
     BASE_CHECK_EQ(count_told(config, &mode, WORKLOAD_RACE_SOUND, seed, programs), 0);
 }
@@ -174,6 +184,7 @@ int main(int argc, char **argv) {
                                  .unjoins = true, .alone = true, .threads = 2, .turns = true};
     const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : SEED;
     const int programs = argc > 2 ? atoi(argv[2]) : 3;
+    is_default = argc == 1;
     printf("seed %" PRIu64 "\n", seed);
     right_programs_have_no_race_under_any_setting(seed, programs);
     wrong_rules_are_found(&one_thread, seed, 2 * programs);
