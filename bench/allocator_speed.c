@@ -202,10 +202,7 @@ static void print(const struct base_common *common, const struct bench_context *
                bench_results_count(speed_results), speed_run.seed);
         return;
     }
-    if (common->format_json) {
-        bench_results_print(speed_results);
-        return;
-    }
+    if (common->format_json) return;
     bench_context_print(context);
     speed_table_print();
 }
@@ -218,7 +215,9 @@ static enum base_status measure_and_report(const struct base_common *common, con
     bench_context_begin(program.name, common->seed, NULL, &context);
     enum base_status status = measure_all(common);
     if (status == BASE_OK) print(common, &context);
-    if (status == BASE_OK && folder != NULL)
+    if (status == BASE_OK && common->format_json && !speed_run.smoke)
+        status = bench_results_publish_json(speed_results, folder, "allocator.json");
+    else if (status == BASE_OK && folder != NULL)
         status = bench_results_publish(speed_results, folder, "allocator.json");
     bench_results_destroy(speed_results);
     return status;

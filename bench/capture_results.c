@@ -50,16 +50,10 @@ void capture_cases_done(size_t count) {
 
 enum base_status capture_results_end(enum base_status status, const char *folder) {
     base_progress_end(&state.progress);
-    if (status == BASE_OK && state.json) {
-        bench_results_print(state.results);
-        if (folder != NULL) {
-            char path[4096];
-            snprintf(path, sizeof path, "%s/capture.json", folder);
-            status = bench_results_write(state.results, path);
-        }
-    } else if (status == BASE_OK && folder != NULL) {
+    if (status == BASE_OK && state.json)
+        status = bench_results_publish_json(state.results, folder, "capture.json");
+    else if (status == BASE_OK && folder != NULL)
         status = bench_results_publish(state.results, folder, "capture.json");
-    }
     bench_results_destroy(state.results);
     state.results = NULL;
     return status;

@@ -378,6 +378,13 @@ enum base_status bench_results_publish(const bench_results *results, const char 
     return status;
 }
 
+enum base_status bench_results_publish_json(const bench_results *results, const char *folder,
+                                            const char *file_name) {
+    bench_results_print(results);
+    if (folder == nullptr) return BASE_OK;
+    return bench_results_write(results, (std::string(folder) + "/" + file_name).c_str());
+}
+
 enum base_status bench_results_write_some(const bench_results *results, const char *prefix,
                                           const char *path) {
     const std::string json = results_json(results, prefix);

@@ -135,6 +135,9 @@ void bench_results_print(const struct bench_results *results);
 // The same to FOLDER/FILE_NAME, and a line on stdout that names it.
 enum base_status bench_results_publish(const struct bench_results *results, const char *folder,
                                        const char *file_name) BASE_MUST_USE;
+// With --format json: to stdout, and nothing else there; and to the file, unless FOLDER is NULL.
+enum base_status bench_results_publish_json(const struct bench_results *results, const char *folder,
+                                            const char *file_name) BASE_MUST_USE;
 // The same as bench_results_write, only those whose name begins with PREFIX; no file if there are
 // none.
 enum base_status bench_results_write_some(const struct bench_results *results, const char *prefix,
