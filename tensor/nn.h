@@ -119,9 +119,9 @@ enum tensor_attention_form {
     // Query by query, as PyTorch's flash form: takes the result, which of rank 4 lies in memory as
     // [b, l, h, ev], so that heads join without a copy, and a number a query (float32; float64 for
     // itself); keeps both and q, k, v. Its gradient takes those of q, k, v in the same order, and a
-    // number a query for the time. (PyTorch takes 32 bytes more for the generator's state, and in
-    // its gradient a float32 accumulator of the queries' size.) All of one shape but for l, s, ev;
-    // e and ev up to 256.
+    // number a query for the time. (PyTorch takes 16, 8 and 16 bytes more for the generator's
+    // state, and in its gradient a float32 accumulator of the queries' size.) All of one shape but
+    // for l, s, ev; e and ev up to 256.
     TENSOR_ATTENTION_FUSED,
 };
 struct tensor_attention {

@@ -185,6 +185,7 @@ static enum base_status scores_mask(struct tensor *scores, struct tensor mask) {
 static enum base_status math(struct tensor query, struct tensor key, struct tensor value,
                              const struct tensor_attention *options, struct tensor *result) {
     struct tensor turned = {0}, scores = {0}, next = {0};
+    const uint64_t offset = options->probability > 0 ? options->generator->offset : 0;
     enum base_status status = tensor_transpose(key, -2, -1, &turned);
     if (status == BASE_OK)
         status = tensor_matmul(query, turned, &scores);
@@ -207,6 +208,8 @@ static enum base_status math(struct tensor query, struct tensor key, struct tens
     if (status == BASE_OK)
         status = tensor_matmul(scores, value, result);
     tensor_release(&scores);
+    if (status != BASE_OK && options->probability > 0)
+        options->generator->offset = offset; // what was dropped is gone
     return tensor__explain(status, "scaled_dot_product_attention",
                            (struct tensor[]){query, key, value}, 3);
 }
