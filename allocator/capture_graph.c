@@ -56,10 +56,6 @@ void cca__node_list_deinit(struct cca__node_list *list) {
 
 //------------------------------------------------------------------------------------------------
 
-// A node rarely depends on more than two; those with so many are asked again. The driver clears
-// what it does not fill, so room costs.
-#define DEPENDENCIES_AT_ONCE 4
-
 static enum base_status ask(cudaGraphNode_t node, cudaGraphNode_t *nodes, cudaGraphEdgeData *edges,
                             size_t *count) {
     const cudaError_t error = cudaGraphNodeGetDependencies(node, nodes, edges, count);
@@ -81,14 +77,8 @@ static enum base_status ask_many(cudaGraphNode_t node, struct cca__node_list *li
     return status;
 }
 
-enum base_status cca__node_dependencies(cudaGraphNode_t node, struct cca__node_list *list) {
-    cudaGraphEdgeData edges[DEPENDENCIES_AT_ONCE];
-    enum base_status status = cca__node_list_reserve(list, DEPENDENCIES_AT_ONCE);
-    if (status != BASE_OK) return status;
-    size_t count = DEPENDENCIES_AT_ONCE;
-    status = ask(node, list->nodes + list->count, edges, &count);
-    if (__builtin_expect(status != BASE_OK, 0)) return status;
-    if (count >= DEPENDENCIES_AT_ONCE) return ask_many(node, list);
-    list->count += count;
-    return BASE_OK;
+enum base_status cca__node_dependencies_many(cudaGraphNode_t node, cudaError_t error,
+                                             struct cca__node_list *list) {
+    return error != cudaSuccess ? cca__cuda_failed(error, "cudaGraphNodeGetDependencies")
+                                : ask_many(node, list);
 }

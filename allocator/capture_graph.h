@@ -41,8 +41,27 @@ BASE_MUST_USE static inline enum base_status cca__node_list_push(struct cca__nod
 }
 void cca__node_list_deinit(struct cca__node_list *list);
 
+// A node rarely depends on more than two; those with so many are asked again. The driver clears
+// what it does not fill, so room costs.
+#define CCA__DEPENDENCIES_AT_ONCE 4
+
+// After the question failed with ERROR, or found that many.
+enum base_status cca__node_dependencies_many(cudaGraphNode_t node, cudaError_t error,
+                                             struct cca__node_list *list) BASE_MUST_USE;
+
 // Appends the nodes that NODE depends on. One call of the driver where they are few.
-enum base_status cca__node_dependencies(cudaGraphNode_t node,
-                                        struct cca__node_list *list) BASE_MUST_USE;
+BASE_MUST_USE static inline enum base_status cca__node_dependencies(cudaGraphNode_t node,
+                                                                    struct cca__node_list *list) {
+    cudaGraphEdgeData edges[CCA__DEPENDENCIES_AT_ONCE];
+    const enum base_status status = cca__node_list_reserve(list, CCA__DEPENDENCIES_AT_ONCE);
+    if (__builtin_expect(status != BASE_OK, 0)) return status;
+    size_t count = CCA__DEPENDENCIES_AT_ONCE;
+    const cudaError_t error =
+        cudaGraphNodeGetDependencies(node, list->nodes + list->count, edges, &count);
+    if (__builtin_expect(error != cudaSuccess || count == CCA__DEPENDENCIES_AT_ONCE, 0))
+        return cca__node_dependencies_many(node, error, list);
+    list->count += count;
+    return BASE_OK;
+}
 
 #endif
