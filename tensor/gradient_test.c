@@ -1,7 +1,7 @@
-// Gradients of the operators of nn.h against differences, in float64: of every operand, of operands
-// with gaps and turned round, on the CPU and the simulated device.
+// Gradients of the operators of tensor.h and nn.h against differences, in float64: of every
+// operand, of operands with gaps and turned round, on the CPU and the simulated device.
 //
-//     nn_gradient_test [SEED]
+//     gradient_test [SEED]
 #include "tensor/nn_testing.h"
 
 #define OPERANDS_MAX 3
@@ -19,6 +19,82 @@ struct example {
     void (*run)(const place *where, const struct tensor *in, struct tensor *out);
     bool is_positive;
 };
+
+// --- tensor.h ---
+
+#define BINARY(name, call)                                                                         \
+    static void name(const place *where, const struct tensor *in, struct tensor *out) {            \
+        const struct tensor_operand_value other = tensor_operand_tensor(in[1]);                    \
+        (void)where;                                                                               \
+        CHECK_OK(call);                                                                            \
+    }
+BINARY(add, tensor_add(in[0], other, tensor_floating(-1.5), out))
+BINARY(sub, tensor_sub(in[0], other, tensor_integer(2), out))
+BINARY(mul, tensor_mul(in[0], other, out))
+BINARY(divide, tensor_div(in[0], other, out))
+BINARY(mm, tensor_mm(in[0], other.tensor, out))
+BINARY(bmm, tensor_bmm(in[0], other.tensor, out))
+BINARY(matmul, tensor_matmul(in[0], other.tensor, out))
+BINARY(cat, tensor_cat((struct tensor[]){in[0], other.tensor, in[0]}, 3, 1, out))
+BINARY(stack, tensor_stack((struct tensor[]){in[0], other.tensor}, 2, -1, out))
+
+static void sum_dims(const place *where, const struct tensor *in, struct tensor *out) {
+    (void)where;
+    CHECK_OK(tensor_sum_dims(in[0], (int64_t[]){0, -1}, 2, true, out));
+}
+static void slice(const place *where, const struct tensor *in, struct tensor *out) {
+    struct tensor part;
+    (void)where;
+    CHECK_OK(tensor_slice(in[0], 1, 1, INT64_MAX, 2, &part));
+    CHECK_OK(tensor_mul(part, tensor_operand_tensor(part), out));
+    tensor_release(&part);
+}
+static void expand(const place *where, const struct tensor *in, struct tensor *out) {
+    struct tensor wide;
+    (void)where;
+    CHECK_OK(tensor_expand(in[0], SIZES(2, 3, 4), &wide));
+    CHECK_OK(tensor_clone(wide, TENSOR_CONTIGUOUS, out));
+    tensor_release(&wide);
+}
+static void permute(const place *where, const struct tensor *in, struct tensor *out) {
+    struct tensor turned;
+    (void)where;
+    CHECK_OK(tensor_permute(in[0], (int64_t[]){2, 0, 1}, 3, &turned));
+    CHECK_OK(tensor_reshape(turned, SIZES(4, 6), out));
+    tensor_release(&turned);
+}
+static void windows(const place *where, const struct tensor *in, struct tensor *out) {
+    struct tensor seen;
+    (void)where;
+    CHECK_OK(tensor_unfold(in[0], 1, 3, 1, &seen)); // which lie over each other
+    CHECK_OK(tensor_mul(seen, tensor_operand_tensor(seen), out));
+    tensor_release(&seen);
+}
+
+static struct tensor integers(const place *where, const int64_t *values, const int64_t *sizes,
+                              int rank) {
+    struct tensor result;
+    CHECK_OK(tensor_from_bytes(where, TENSOR_INT64, sizes, rank, values, &result));
+    return result;
+}
+
+static void chosen(const place *where, const struct tensor *in, struct tensor *out) {
+    struct tensor indices = integers(where, (int64_t[]){3, 0, 3}, SIZES(3));
+    CHECK_OK(tensor_index(in[0], indices, out));
+    tensor_release(&indices);
+}
+// Into a tensor that is a result itself; and into a view of it.
+static void written(const place *where, const struct tensor *in, struct tensor *out) {
+    struct tensor row;
+    (void)where;
+    CHECK_OK(tensor_mul(in[0], tensor_operand_integer(2), out));
+    CHECK_OK(tensor_mul_(*out, tensor_operand_tensor(in[0])));
+    CHECK_OK(tensor_select(*out, 0, 1, &row));
+    CHECK_OK(tensor_add_(row, tensor_operand_tensor(in[1]), tensor_integer(3)));
+    tensor_release(&row);
+}
+
+// --- nn.h ---
 
 static void linear(const place *where, const struct tensor *in, struct tensor *out) {
     (void)where;
@@ -38,6 +114,10 @@ static void addmm(const place *where, const struct tensor *in, struct tensor *ou
         (void)where;                                                                               \
         CHECK_OK(function(in[0], out));                                                            \
     }
+UNARY(negative, tensor_neg)
+UNARY(rectified, tensor_relu)
+UNARY(root, tensor_sqrt)
+UNARY(sum, tensor_sum)
 UNARY(gelu, tensor_gelu)
 UNARY(gelu_tanh, tensor_gelu_tanh)
 UNARY(silu, tensor_silu)
@@ -80,13 +160,6 @@ static void rms_norm(const place *where, const struct tensor *in, struct tensor 
 static void mean_of_rows(const place *where, const struct tensor *in, struct tensor *out) {
     (void)where;
     CHECK_OK(tensor_mean_dims(in[0], (int64_t[]){-1, 0}, 2, false, out));
-}
-
-static struct tensor integers(const place *where, const int64_t *values, const int64_t *sizes,
-                              int rank) {
-    struct tensor result;
-    CHECK_OK(tensor_from_bytes(where, TENSOR_INT64, sizes, rank, values, &result));
-    return result;
 }
 
 static void embedding(const place *where, const struct tensor *in, struct tensor *out) {
@@ -178,6 +251,28 @@ static void math_masked(const place *where, const struct tensor *in, struct tens
 }
 
 static const struct example examples[] = {
+    {"add", 2, {3, 2}, {{2, 3, 4}, {3, 1}}, add, false},
+    {"sub", 2, {2, 3}, {{3, 4}, {2, 1, 4}}, sub, false},
+    {"mul", 2, {3, 1}, {{2, 3, 4}, {4}}, mul, false},
+    {"div", 2, {3, 2}, {{2, 3, 4}, {3, 1}}, divide, true},
+    {"neg", 1, {2}, {{3, 4}}, negative, false},
+    {"relu", 1, {2}, {{3, 4}}, rectified, false},
+    {"sqrt", 1, {2}, {{3, 4}}, root, true},
+    {"sum", 1, {2}, {{3, 4}}, sum, false},
+    {"sum over dimensions", 1, {3}, {{2, 3, 4}}, sum_dims, false},
+    {"mm", 2, {2, 2}, {{3, 4}, {4, 2}}, mm, false},
+    {"bmm", 2, {3, 3}, {{2, 3, 4}, {2, 4, 2}}, bmm, false},
+    {"matmul of vectors", 2, {1, 1}, {{4}, {4}}, matmul, false},
+    {"matmul of a vector", 2, {1, 3}, {{4}, {2, 4, 3}}, matmul, false},
+    {"matmul of batches", 2, {4, 3}, {{2, 1, 3, 4}, {3, 4, 2}}, matmul, false},
+    {"cat", 2, {2, 2}, {{3, 2}, {3, 4}}, cat, false},
+    {"stack", 2, {2, 2}, {{3, 2}, {3, 2}}, stack, false},
+    {"slice", 1, {2}, {{3, 5}}, slice, false},
+    {"expand", 1, {2}, {{3, 1}}, expand, false},
+    {"permute and reshape", 1, {3}, {{2, 3, 4}}, permute, false},
+    {"unfold", 1, {2}, {{2, 5}}, windows, false},
+    {"index", 1, {2}, {{4, 3}}, chosen, false},
+    {"writes in place", 2, {2, 1}, {{3, 4}, {4}}, written, false},
     {"linear", 3, {3, 2, 1}, {{2, 3, 4}, {5, 4}, {5}}, linear, false},
     {"linear without bias", 2, {3, 2}, {{2, 3, 4}, {5, 4}}, linear_plain, false},
     {"linear of one row", 3, {1, 2, 1}, {{4}, {5, 4}, {5}}, linear, false},
