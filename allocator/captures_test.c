@@ -159,6 +159,40 @@ static void a_block_is_used_again_behind_its_uses(const char *config) {
     setting_end(setting);
 }
 
+// All streams join in one node, which depends on more nodes than the driver is asked for at once.
+static void a_block_of_many_streams_is_used_again_behind_all(int stream_count) {
+    struct setting *const setting = setting_make(REUSE);
+    cudaStream_t streams[12];
+    BASE_CHECK_LE(stream_count, 12);
+    for (int index = 0; index < stream_count; ++index)
+        streams[index] = testing_stream();
+    testing_capture_begin(&setting->capture, cudaStreamCaptureModeGlobal);
+    void *const block = testing_malloc(setting->allocator, BLOCK, setting->main);
+    testing_launch(setting->main);
+    for (int index = 0; index < stream_count; ++index) {
+        testing_order(setting->main, streams[index]);
+        testing_launch(streams[index]);
+        BASE_CHECK_EQ(allocator_record_stream(setting->allocator, block, streams[index]), BASE_OK);
+    }
+    testing_free(setting->allocator, block);
+    for (int index = 0; index + 1 < stream_count; ++index)
+        testing_order(streams[index], setting->main);
+    testing_launch(setting->main); // all but one
+    void *const early = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK(early != block);
+    for (int index = 0; index < stream_count; ++index) {
+        testing_launch(streams[index]);
+        testing_order(streams[index], setting->main);
+    }
+    testing_launch(setting->main);
+    BASE_CHECK(testing_malloc(setting->allocator, BLOCK, setting->main) == block);
+    testing_free(setting->allocator, early);
+    testing_free(setting->allocator, block);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
 // What was deferred to the end is free when the scope of its pool ends, not only at the next
 // request; in releases up to 2.11 and without the key at the next request.
 static void the_end_of_the_scope_flushes(const char *config, bool at_once) {
@@ -434,6 +468,8 @@ int main(void) {
     a_block_is_used_again_behind_its_uses("x_capture_reuse:markers");
     a_block_is_used_again_behind_its_uses("x_capture_reuse:markers_graph");
     a_block_is_used_again_behind_its_uses("x_torch:2.9," REUSE);
+    for (int stream_count = 2; stream_count <= 12; ++stream_count)
+        a_block_of_many_streams_is_used_again_behind_all(stream_count);
     the_end_of_the_scope_flushes(REUSE, true);
     the_end_of_the_scope_flushes("", false);
     the_end_of_the_scope_flushes("x_torch:2.11," REUSE, false);
