@@ -92,6 +92,15 @@ static void frees_come_from_other_threads(void) {
 //------------------------------------------------------------------------------------------------
 // Parts, and pools that go first.
 
+// A capture of the side stream, with a pool of its own, that becomes a part of the setting's.
+static void part_begin(struct setting *setting, struct testing_capture *part) {
+    *part = (struct testing_capture){.allocator = setting->allocator,
+                                     .pool = second_pool,
+                                     .stream = setting->side,
+                                     .parent = atomic_load(&setting->capture.id)};
+    testing_capture_begin(part, cudaStreamCaptureModeRelaxed);
+}
+
 // Two captures of two pools; the second, a part of the first, ends before it. What it deferred is
 // not for the first one.
 static void what_a_part_deferred_waits_for_the_whole(void) {
@@ -99,11 +108,8 @@ static void what_a_part_deferred_waits_for_the_whole(void) {
     testing_capture_begin(&setting->capture, cudaStreamCaptureModeRelaxed);
     void *const block = testing_malloc(setting->allocator, BLOCK, setting->main);
     testing_launch(setting->main);
-    struct testing_capture part = {.allocator = setting->allocator,
-                                   .pool = second_pool,
-                                   .stream = setting->side,
-                                   .parent = atomic_load(&setting->capture.id)};
-    testing_capture_begin(&part, cudaStreamCaptureModeRelaxed);
+    struct testing_capture part;
+    part_begin(setting, &part);
     testing_launch(setting->side);
     BASE_CHECK_EQ(allocator_record_stream(setting->allocator, block, setting->side), BASE_OK);
     testing_free(setting->allocator, block);
@@ -126,11 +132,8 @@ static void what_a_part_deferred_is_not_for_another_part(const char *config, boo
     struct setting *const setting = setting_make(config);
     testing_capture_begin(&setting->capture, cudaStreamCaptureModeRelaxed);
     testing_launch(setting->main);
-    struct testing_capture part = {.allocator = setting->allocator,
-                                   .pool = second_pool,
-                                   .stream = setting->side,
-                                   .parent = atomic_load(&setting->capture.id)};
-    testing_capture_begin(&part, cudaStreamCaptureModeRelaxed);
+    struct testing_capture part;
+    part_begin(setting, &part);
     void *const block = testing_malloc(setting->allocator, BLOCK, setting->side);
     testing_launch(setting->side);
     testing_order(setting->side, setting->other);
@@ -142,8 +145,8 @@ static void what_a_part_deferred_is_not_for_another_part(const char *config, boo
     const cudaStream_t outside = testing_stream();
     void *flushing = NULL;
     if (!late) flushing = testing_malloc(setting->allocator, 4096, outside);
-    struct testing_capture next = part;
-    testing_capture_begin(&next, cudaStreamCaptureModeRelaxed);
+    struct testing_capture next;
+    part_begin(setting, &next);
     testing_launch(setting->side);
     testing_order(setting->side, setting->other);
     testing_launch(setting->other);
@@ -199,11 +202,8 @@ static void what_a_part_used_waits_for_the_whole(void) {
     testing_capture_begin(&setting->capture, cudaStreamCaptureModeRelaxed);
     void *const block = testing_malloc(setting->allocator, BLOCK, setting->main);
     testing_launch(setting->main);
-    struct testing_capture part = {.allocator = setting->allocator,
-                                   .pool = second_pool,
-                                   .stream = setting->side,
-                                   .parent = atomic_load(&setting->capture.id)};
-    testing_capture_begin(&part, cudaStreamCaptureModeRelaxed);
+    struct testing_capture part;
+    part_begin(setting, &part);
     testing_launch(setting->side);
     BASE_CHECK_EQ(allocator_record_stream(setting->allocator, block, setting->side), BASE_OK);
     BASE_CHECK_EQ(testing_capture_end(&part), cudaSuccess);
