@@ -110,8 +110,7 @@ static enum base_status accumulate(struct tape_node *node, struct tensor *gradie
 }
 
 static void accumulator_deinit(struct tape_node *node) {
-    if (node->payload != NULL)
-        tensor__impl_drop(((struct accumulator_payload *)node->payload)->leaf);
+    tensor__impl_drop(((struct accumulator_payload *)node->payload)->leaf);
 }
 
 static const struct tape_formula accumulator = {

@@ -7,6 +7,7 @@
 #include "tensor/formulas.h"
 #include "tensor/iterate.h"
 #include "tensor/mode.h"
+#include "tensor/operator.h"
 #include "tensor/view.h"
 
 #include <stdlib.h>
@@ -188,21 +189,15 @@ enum base_status tensor_index(struct tensor self, struct tensor index, struct te
         const struct tensor_impl from = row_of_self(self.impl, &rows, number);
         status = tensor__copy_elements(&to, &from);
     }
-    if (status == BASE_OK) {
-        if (node != NULL) {
-            struct tape_sum_payload *payload = node->payload;
-            payload->rank = self.impl->geometry.rank;
-            memcpy(payload->sizes, self.impl->geometry.sizes,
-                   (size_t)payload->rank * sizeof payload->sizes[0]);
-        }
-        tape_finish(made.impl, node, 0);
-        *result = made;
-    } else {
-        tensor_release(&made);
+    if (status == BASE_OK && node != NULL) {
+        struct tape_sum_payload *payload = node->payload;
+        payload->rank = self.impl->geometry.rank;
+        memcpy(payload->sizes, self.impl->geometry.sizes,
+               (size_t)payload->rank * sizeof payload->sizes[0]);
     }
     free(rows.offsets);
-    tape_node_drop(node);
-    return status;
+    return tensor__explain(tape_end(status, node, &made, result), "index",
+                           (struct tensor[]){self, index}, 2);
 }
 
 // VALUE, as a tensor of SELF's type (a number becomes one) broadcast to the result's shape.

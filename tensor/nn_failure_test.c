@@ -153,6 +153,9 @@ static enum base_status cat(struct tensor *in, struct tensor integers, struct te
     (void)integers;
     return tensor_cat(in, 2, 0, out);
 }
+static enum base_status chosen(struct tensor *in, struct tensor integers, struct tensor *out) {
+    return tensor_index(in[0], integers, out);
+}
 static enum base_status clone(struct tensor *in, struct tensor integers, struct tensor *out) {
     (void)integers;
     return tensor_clone(in[0], TENSOR_PRESERVE, out);
@@ -163,6 +166,7 @@ static const struct example examples[] = {
     {"mm", 2, {2, 2}, {{3, 4}, {4, 2}}, mm, "float32 [3, 4], float32 [4, 2]"},
     {"sum", 1, {2}, {{3, 4}}, sum, "float32 [3, 4]"},
     {"cat", 2, {2, 2}, {{3, 4}, {1, 4}}, cat, "float32 [3, 4], float32 [1, 4]"},
+    {"index", 1, {2}, {{3, 4}}, chosen, "float32 [3, 4], int64 [4]"},
     {"clone", 1, {2}, {{3, 4}}, clone, "float32 [3, 4]"},
     {"linear",
      3,
