@@ -50,12 +50,12 @@ enum base_status tensor__rows(const struct tensor_impl *impl, int dim,
 }
 
 enum base_status tensor__flat(const struct tensor_impl *impl, struct tensor_kernel_array *array) {
-    *array = (struct tensor_kernel_array){.data = NULL};
-    if (impl == NULL)
-        return BASE_OK;
-    const enum base_status status = tensor__array(impl, NULL, array);
-    memset(array->strides, 0, sizeof array->strides);
-    array->strides[0] = 1;
+    struct tensor_operand operand = {.data = NULL};
+    enum base_status status = BASE_OK;
+    if (impl != NULL)
+        status = tensor__operand(impl, impl->geometry.rank, impl->geometry.sizes, &operand);
+    *array = (struct tensor_kernel_array){
+        .data = operand.data, .type = (int)operand.type, .strides = {1}};
     return status;
 }
 
