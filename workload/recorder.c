@@ -127,6 +127,15 @@ static enum base_status recorder_set_observer(struct allocator *allocator,
     return unlock(recorder, BASE_OK);
 }
 
+// The file ends with what is where: an allocator that does not know is refused before a program has
+// run in vain.
+static enum base_status snapshot_try(struct allocator *allocator) {
+    struct allocator_snapshot snapshot;
+    const enum base_status status = allocator_snapshot(allocator, &snapshot);
+    if (status == BASE_OK) allocator_snapshot_deinit(&snapshot);
+    return status;
+}
+
 enum base_status workload_recorder_create(struct allocator *inner,
                                           struct workload_recorder **recorder) {
     struct workload_recorder *made = calloc(1, sizeof *made);
@@ -141,8 +150,9 @@ enum base_status workload_recorder_create(struct allocator *inner,
     made->operations.set_observer = recorder_set_observer;
     made->wrapper = (struct workload_wrapper){{&made->operations}, inner};
     base_mutex_init(&made->mutex);
-    const enum base_status status =
-        allocator_set_observer(inner, &(struct allocator_observer){observe, made});
+    enum base_status status = snapshot_try(inner);
+    if (status == BASE_OK)
+        status = allocator_set_observer(inner, &(struct allocator_observer){observe, made});
     if (status == BASE_OK) {
         *recorder = made;
         return BASE_OK;

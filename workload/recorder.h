@@ -22,7 +22,7 @@ struct workload_recorder;
 
 // INNER stays the caller's, who destroys it after the recorder; until then nobody else may set its
 // observer or call it. What is allocated already is the start of the recording. BASE_UNSUPPORTED:
-// it has no observer (async). BASE_HOST_MEMORY. Cost: a lock, a clock and 64 bytes an event.
+// it has no snapshot (async). BASE_HOST_MEMORY. Cost: a lock, a clock and 64 bytes an event.
 enum base_status workload_recorder_create(struct allocator *inner,
                                           struct workload_recorder **recorder) BASE_MUST_USE;
 struct allocator *workload_recorder_allocator(struct workload_recorder *recorder);

@@ -72,7 +72,7 @@ class Run(unittest.TestCase):
             ("patterns", "--schedule", "late"): "--schedule",
             ("patterns", "--config", "a=x_allocator:none"): "x_allocator is",
             ("patterns", "sharded", "--record", "a.tmt"): "one program under one setting",
-            ("patterns", "--config", "a=x_allocator:async", "--record", "a.tmt"): "no observer",
+            ("patterns", "--config", "a=x_allocator:async", "--record", "a.tmt"): "no snapshot",
         }
         for arguments, words in wrong.items():
             status, _, errors = self.run_tool(*arguments)
