@@ -8,7 +8,7 @@
 //
 // All three serve the same batches (serving_schedule.h) and compute the same numbers: one checksum.
 // A token is the most likely one, and stays on the device. The true size is Llama 3.2's 1B model,
-// with a pool of 1 GiB.
+// with a pool of 512 MiB, which holds less than is asked for at times.
 #include "workload/programs.h"
 
 #include "base/random.h"
@@ -23,11 +23,11 @@ static const struct scale {
     struct serving_load load;
 } scales[] = {
     [WORKLOAD_SMALL] = {{2, 64, 4, 2, 128, 4999, 64, TENSOR_FLOAT32},
-                        {0.6, 3, 24, 2, 40, 4, 24, 6}},
+                        {0.6, 3, 24, 2, 40, 4, 17, 6}},
     [WORKLOAD_MEDIUM] = {{4, 256, 8, 4, 704, 1000, 512, TENSOR_FLOAT32},
-                         {0.5, 8, 200, 8, 300, 16, 64, 12}},
+                         {0.5, 8, 200, 8, 300, 16, 40, 12}},
     [WORKLOAD_TRUE] = {{16, 2048, 32, 8, 8192, 128256, 8192, TENSOR_BFLOAT16},
-                       {0.8, 32, 4096, 32, 4096, 16, 2048, 64}},
+                       {0.8, 32, 4096, 32, 4096, 16, 1024, 64}},
 };
 
 // A request's part of the server.

@@ -350,7 +350,7 @@ int main(void) {
     everyone_is_served();
     arrivals_and_lengths_are_as_the_load_says();
     model_tests();
-    for (uint64_t seed = 1; seed <= 3; ++seed)
+    for (uint64_t seed = 1; seed <= 2; ++seed)
         three_caches_give_one_answer(seed);
     return 0;
 }
