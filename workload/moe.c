@@ -11,6 +11,7 @@
 #include "workload/programs.h"
 
 #include "base/random.h"
+#include "base/size.h"
 #include "workload/moe_model.h"
 
 #include <stdlib.h>
@@ -20,10 +21,11 @@ static const struct scale {
     struct moe_shape shape;
     int64_t rows; // of a batch
     double rate;
+    size_t product_workspace_bytes, biased_workspace_bytes;
 } scales[] = {
-    [WORKLOAD_SMALL] = {{2, 64, 256, 8, 61, 2, 0}, 48, 0.1},
-    [WORKLOAD_MEDIUM] = {{4, 256, 1024, 16, 1000, 2, 0}, 512, 0.1},
-    [WORKLOAD_TRUE] = {{12, 1024, 3584, 16, 32000, 2, 0}, 8192, 0.1},
+    [WORKLOAD_SMALL] = {{2, 64, 256, 8, 61, 2, 0}, 48, 0.1, 2 * BASE_MIB, 64 * BASE_KIB},
+    [WORKLOAD_MEDIUM] = {{4, 256, 1024, 16, 1000, 2, 0}, 512, 0.1, 8 * BASE_MIB, BASE_MIB},
+    [WORKLOAD_TRUE] = {{12, 1024, 3584, 16, 32000, 2, 0}, 8192, 0.1, 32 * BASE_MIB, BASE_MIB},
 };
 
 struct trainer {
@@ -118,12 +120,14 @@ static enum base_status moe_run(struct workload_run *run) {
     struct moe_shape shape = scale->shape;
     if (strcmp(run->options.variant, "top1") == 0) shape.choices = 1;
     if (strcmp(run->options.variant, "capacity") == 0) shape.capacity = 1.25;
+    tensor_set_workspaces(scale->product_workspace_bytes, scale->biased_workspace_bytes);
     enum base_status status = trainer_init(&trainer, &shape);
     for (; trainer.step < run->options.steps && status == BASE_OK; ++trainer.step) {
         status = step_run(&trainer);
         if (status == BASE_OK) status = workload_run_step(run);
     }
     if (status == BASE_OK) status = parameters_add(&trainer);
+    tensor_set_workspaces(0, 0);
     moe_model_destroy(trainer.model);
     free(trainer.follows);
     free(trainer.tokens);

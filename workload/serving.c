@@ -12,6 +12,7 @@
 #include "workload/programs.h"
 
 #include "base/random.h"
+#include "base/size.h"
 #include "workload/serving_model.h"
 #include "workload/serving_schedule.h"
 
@@ -21,13 +22,17 @@
 static const struct scale {
     struct serving_shape shape;
     struct serving_load load;
+    size_t workspace_bytes; // of a product
 } scales[] = {
     [WORKLOAD_SMALL] = {{2, 64, 4, 2, 128, 4999, 64, TENSOR_FLOAT32},
-                        {0.6, 3, 24, 2, 40, 4, 17, 6}},
+                        {0.6, 3, 24, 2, 40, 4, 17, 6},
+                        2 * BASE_MIB},
     [WORKLOAD_MEDIUM] = {{4, 256, 8, 4, 704, 1000, 512, TENSOR_FLOAT32},
-                         {0.5, 8, 200, 8, 300, 16, 40, 12}},
+                         {0.5, 8, 200, 8, 300, 16, 40, 12},
+                         8 * BASE_MIB},
     [WORKLOAD_TRUE] = {{16, 2048, 32, 8, 8192, 128256, 8192, TENSOR_BFLOAT16},
-                       {0.8, 32, 4096, 32, 4096, 16, 1024, 64}},
+                       {0.8, 32, 4096, 32, 4096, 16, 1024, 64},
+                       32 * BASE_MIB},
 };
 
 // A request's part of the server.
@@ -241,12 +246,14 @@ static void server_deinit(struct server *server) {
 
 static enum base_status serving_run(struct workload_run *run) {
     struct server server = {.run = run, .scale = &scales[run->options.size]};
+    tensor_set_workspaces(server.scale->workspace_bytes, 0);
     enum base_status status = server_init(&server);
     for (uint64_t step = 0; step < run->options.steps && status == BASE_OK; ++step) {
         status = step_run(&server, step);
         if (status == BASE_OK) status = workload_run_step(run);
     }
     server_deinit(&server);
+    tensor_set_workspaces(0, 0);
     return status;
 }
 

@@ -79,22 +79,20 @@ static enum base_status parameter_create(const struct tensor_place *place,
     return values_place(place, host, shape->type, sizes, rank, values, parameter);
 }
 
-// Of each position and column the angle by which a pair of columns is turned; the second half of
-// the columns pairs with the first.
+// FUNCTION of the angle by which each pair of columns is turned at each position.
 static enum base_status turns_create(const struct tensor_place *place,
                                      const struct tensor_place *host,
                                      const struct serving_shape *shape, double (*function)(double),
                                      struct tensor *result) {
-    const int64_t columns = serving_head_size(shape), sizes[] = {shape->context, columns};
+    const int64_t pairs = serving_head_size(shape) / 2, sizes[] = {shape->context, pairs};
     float *values = malloc((size_t)(sizes[0] * sizes[1]) * sizeof *values);
     if (values == NULL)
         return base_status_set(BASE_HOST_MEMORY, "no host memory for %lld positions",
                                (long long)shape->context);
     for (int64_t position = 0; position < shape->context; ++position)
-        for (int64_t column = 0; column < columns; ++column) {
-            const double pair = (double)(column % (columns / 2));
-            const double speed = pow(TURN_BASE, -2 * pair / (double)columns);
-            values[position * columns + column] = (float)function((double)position * speed);
+        for (int64_t pair = 0; pair < pairs; ++pair) {
+            const double speed = pow(TURN_BASE, -(double)pair / (double)pairs);
+            values[position * pairs + pair] = (float)function((double)position * speed);
         }
     return values_place(place, host, shape->type, sizes, 2, values, result);
 }
@@ -146,7 +144,7 @@ struct pass {
     const struct serving_model *model;
     struct serving_cache *cache;
     const struct serving_batch *batch;
-    struct tensor cosines, sines; // of each row: [rows, 1, head size]
+    struct tensor cosines, sines; // of each row: [rows, 1, half a head size]
 };
 
 static enum base_status turns_of_rows(struct tensor turns, struct tensor positions,
@@ -159,33 +157,36 @@ static enum base_status turns_of_rows(struct tensor turns, struct tensor positio
     return status;
 }
 
-// The second half of the columns, negative, then the first.
-static enum base_status halves_turn(struct tensor self, struct tensor *result) {
-    struct tensor_list halves;
-    struct tensor negative = none;
-    enum base_status status = tensor_chunk(self, 2, -1, &halves);
+// A FACTOR_A + SIGN * B FACTOR_B.
+static enum base_status sum_of_products(struct tensor a, struct tensor factor_a, struct tensor b,
+                                        struct tensor factor_b, int sign, struct tensor *result) {
+    struct tensor first, second = none;
+    enum base_status status = tensor_mul(a, tensor_operand_tensor(factor_a), &first);
     if (status != BASE_OK) return status;
-    status = tensor_neg(halves.tensors[1], &negative);
+    status = tensor_mul(b, tensor_operand_tensor(factor_b), &second);
     if (status == BASE_OK)
-        status = tensor_cat((struct tensor[]){negative, halves.tensors[0]}, 2, -1, result);
-    tensor_release(&negative);
-    tensor_list_free(&halves);
+        status = tensor_add(first, tensor_operand_tensor(second), tensor_integer(sign), result);
+    tensor_release(&first);
+    tensor_release(&second);
     return status;
 }
 
-// *self, [rows, heads, head size], becomes what it is at its position.
+// *self, [rows, heads, head size], becomes what it is at its position: each column of the first
+// half and its like of the second turn about their angle.
 static enum base_status turn(const struct pass *pass, struct tensor *self) {
-    struct tensor turned, across = none, along = none, sum = none;
-    enum base_status status = halves_turn(*self, &turned);
+    const struct tensor cosines = pass->cosines, sines = pass->sines;
+    struct tensor_list halves;
+    struct tensor turned[2] = {none, none}, whole = none;
+    enum base_status status = tensor_chunk(*self, 2, -1, &halves);
     if (status != BASE_OK) return status;
-    status = tensor_mul(turned, tensor_operand_tensor(pass->sines), &across);
-    tensor_release(&turned);
-    if (status == BASE_OK) status = tensor_mul(*self, tensor_operand_tensor(pass->cosines), &along);
-    if (status == BASE_OK)
-        status = tensor_add(along, tensor_operand_tensor(across), tensor_integer(1), &sum);
-    tensor_release(&across);
-    tensor_release(&along);
-    if (status == BASE_OK) assign(self, sum);
+    const struct tensor x = halves.tensors[0], y = halves.tensors[1];
+    status = sum_of_products(x, cosines, y, sines, -1, &turned[0]);
+    if (status == BASE_OK) status = sum_of_products(y, cosines, x, sines, 1, &turned[1]);
+    if (status == BASE_OK) status = tensor_cat(turned, 2, -1, &whole);
+    tensor_release(&turned[0]);
+    tensor_release(&turned[1]);
+    tensor_list_free(&halves);
+    if (status == BASE_OK) assign(self, whole);
     return status;
 }
 

@@ -40,7 +40,7 @@ struct serving_model {
     struct serving_shape shape;
     int parameter_count;
     struct tensor *parameters;    // token embedding, last norm, then those of each layer
-    struct tensor cosines, sines; // [context, head size]
+    struct tensor cosines, sines; // [context, half a head size]
 };
 
 // IS_EMPTY: no values, for a device that holds none. HOST: where they are made.
