@@ -127,15 +127,6 @@ static enum base_status recorder_set_observer(struct allocator *allocator,
     return unlock(recorder, BASE_OK);
 }
 
-// The file ends with what is where: an allocator that does not know is refused before a program has
-// run in vain.
-static enum base_status snapshot_try(struct allocator *allocator) {
-    struct allocator_snapshot snapshot;
-    const enum base_status status = allocator_snapshot(allocator, &snapshot);
-    if (status == BASE_OK) allocator_snapshot_deinit(&snapshot);
-    return status;
-}
-
 enum base_status workload_recorder_create(struct allocator *inner,
                                           struct workload_recorder **recorder) {
     struct workload_recorder *made = calloc(1, sizeof *made);
@@ -150,9 +141,8 @@ enum base_status workload_recorder_create(struct allocator *inner,
     made->operations.set_observer = recorder_set_observer;
     made->wrapper = (struct workload_wrapper){{&made->operations}, inner};
     base_mutex_init(&made->mutex);
-    enum base_status status = snapshot_try(inner);
-    if (status == BASE_OK)
-        status = allocator_set_observer(inner, &(struct allocator_observer){observe, made});
+    const enum base_status status =
+        allocator_set_observer(inner, &(struct allocator_observer){observe, made});
     if (status == BASE_OK) {
         *recorder = made;
         return BASE_OK;
@@ -234,14 +224,17 @@ static bool is_pickle(const char *path) {
 }
 
 enum base_status workload_recorder_write(struct workload_recorder *recorder, const char *path) {
-    struct allocator_snapshot snapshot;
+    struct allocator_snapshot snapshot = {0};
     enum base_status status = allocator_set_observer(recorder->wrapper.inner, NULL);
     if (status == BASE_OK && recorder->is_incomplete)
         status = base_status_set(BASE_HOST_MEMORY,
                                  "no host memory for all events, or more than %d devices: '%s' is "
                                  "not written",
                                  TRACE_DEVICE_COUNT_MAX, path);
-    if (status == BASE_OK) status = allocator_snapshot(recorder->wrapper.inner, &snapshot);
+    if (status == BASE_OK) {
+        status = allocator_snapshot(recorder->wrapper.inner, &snapshot);
+        if (status == BASE_UNSUPPORTED) status = BASE_OK; // no layout to write: requests alone
+    }
     if (status != BASE_OK) return status;
     status = history_attach(recorder, &snapshot);
     if (status == BASE_OK)

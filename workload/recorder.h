@@ -11,8 +11,8 @@
 // then stand together, and a replay makes the same decisions. (The allocator itself lets streams
 // pass each other: the order of their events is then no order of their decisions.)
 //
-// Of an allocator without settings (`direct`) requests alone are recorded: its segments are no
-// caching allocator's. There are no stacks; cca_record_history (allocator/cca.h) has them.
+// Of an allocator without settings (`direct`, `async`) requests alone are recorded: its segments
+// are no caching allocator's. There are no stacks; cca_record_history (allocator/cca.h) has them.
 #ifndef TIDEMARK_WORKLOAD_RECORDER_H
 #define TIDEMARK_WORKLOAD_RECORDER_H
 
@@ -22,7 +22,7 @@ struct workload_recorder;
 
 // INNER stays the caller's, who destroys it after the recorder; until then nobody else may set its
 // observer or call it. What is allocated already is the start of the recording. BASE_UNSUPPORTED:
-// it has no snapshot (async). BASE_HOST_MEMORY. Cost: a lock, a clock and 64 bytes an event.
+// it has no observer. BASE_HOST_MEMORY. Cost: a lock, a clock and 64 bytes an event.
 enum base_status workload_recorder_create(struct allocator *inner,
                                           struct workload_recorder **recorder) BASE_MUST_USE;
 struct allocator *workload_recorder_allocator(struct workload_recorder *recorder);

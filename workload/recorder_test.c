@@ -141,15 +141,15 @@ static void the_events_are_those_of_the_history(void) {
     allocator_destroy(inner);
 }
 
-// Of `direct` the requests stay, and any setting can replay them.
-static void requests_alone_replay_under_any_setting(void) {
+// Of `direct` and `async` the requests stay, and any setting can replay them.
+static void requests_alone_replay_under_any_setting(const char *setting) {
     struct allocator *inner, *other;
     struct workload_replay_plan *plan;
     struct workload_replay_result result;
-    base_check_context("direct");
+    base_check_context("%s", setting);
     configure(patterns(), "eager");
-    OK(allocator_create("x_allocator:direct", -1, &inner));
-    struct trace *const trace = record(patterns(), inner, 2, path_of("direct.tmt"));
+    OK(allocator_create(setting, -1, &inner));
+    struct trace *const trace = record(patterns(), inner, 2, path_of("requests.tmt"));
     allocator_destroy(inner);
     BASE_CHECK_EQ(trace->segment_count, 0);
     BASE_CHECK(!trace_has_placement(trace, 0));
@@ -171,9 +171,6 @@ static void what_cannot_be_recorded_says_so(void) {
     struct workload_recorder *recorder;
     base_check_context("refusals");
     configure(patterns(), "eager");
-    OK(allocator_create("x_allocator:async", -1, &inner));
-    BASE_CHECK_EQ(workload_recorder_create(inner, &recorder), BASE_UNSUPPORTED);
-    allocator_destroy(inner);
     OK(allocator_create("", -1, &inner));
     OK(workload_recorder_create(inner, &recorder));
     BASE_CHECK_EQ(workload_recorder_write(recorder, "/nowhere/at/all.tmt"), BASE_IO);
@@ -188,7 +185,8 @@ int main(int argc, char **argv) {
         for (uint64_t seed = 1; seed <= seeds; ++seed)
             replays_decide_the_same(program, seed);
     the_events_are_those_of_the_history();
-    requests_alone_replay_under_any_setting();
+    requests_alone_replay_under_any_setting("x_allocator:direct");
+    requests_alone_replay_under_any_setting("x_allocator:async");
     what_cannot_be_recorded_says_so();
     base_check_context(NULL);
     return 0;

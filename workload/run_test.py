@@ -29,7 +29,7 @@ class Run(unittest.TestCase):
     def test_the_list_names_programs_and_variants(self):
         status, text, errors = self.run_tool("--list")
         self.assertEqual((status, errors), (0, ""))
-        for name in ("moe", "offload", "patterns", "serving", "sharded", "transformer"):
+        for name in ("offload", "patterns", "serving", "sharded", "transformer"):
             self.assertRegex(text, rf"(?m)^{name} ")
         self.assertRegex(text, r"devices 2 to 8; variants: record_stream kept\n")
 
@@ -72,7 +72,6 @@ class Run(unittest.TestCase):
             ("patterns", "--schedule", "late"): "--schedule",
             ("patterns", "--config", "a=x_allocator:none"): "x_allocator is",
             ("patterns", "sharded", "--record", "a.tmt"): "one program under one setting",
-            ("patterns", "--config", "a=x_allocator:async", "--record", "a.tmt"): "no snapshot",
         }
         for arguments, words in wrong.items():
             status, _, errors = self.run_tool(*arguments)
