@@ -145,6 +145,12 @@ struct sim_interval sim_time_interval(void);
 // any schedule, whatever the calls took here.
 struct sim_interval sim_call_time(void);
 
+// Under "timed": for how long some device had a kernel, a fill or a copy to run, from
+// sim_busy_begin to now; what passed beyond it no device had anything to do. 0 under any other
+// schedule. Each begin forgets the one before; sim_configure and sim_reset end it.
+void sim_busy_begin(void);
+uint64_t sim_busy_ns(void);
+
 // For a loop that watches memory which the device writes, instead of asking by a query: lets at
 // least one operation run in the end, as repeated queries do.
 void sim_progress(void);

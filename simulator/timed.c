@@ -16,6 +16,7 @@
 #include "simulator/schedule.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum resource {
     RESOURCE_NONE,
@@ -53,6 +54,17 @@ static struct resource_state {
     uint32_t busy;
     struct heap queue;
 } resources[SIM_DEVICE_COUNT_MAX][RESOURCE_COUNT];
+
+// When devices were busy since sim_busy_begin: pieces that neither meet nor overlap, in order.
+struct piece {
+    uint64_t begin_ns, end_ns;
+};
+static struct {
+    bool on;
+    uint64_t since_ns;
+    struct piece *pieces;
+    size_t count, size;
+} busy;
 
 static uint64_t event_ns;            // when what is being processed happens
 static struct sim__bounds event_bounds;
@@ -228,10 +240,64 @@ static void withdraw(struct sim__stream *stream) {
     stream->schedule.end_bounds = sim__state.now_bounds;
 }
 
+static void busy_insert(size_t first, size_t last, struct piece piece) {
+    if (busy.count == busy.size) {
+        busy.size = busy.size == 0 ? 64 : 2 * busy.size;
+        busy.pieces = realloc(busy.pieces, busy.size * sizeof *busy.pieces);
+        if (busy.pieces == NULL)
+            sim__host_limit("out of host memory for %zu busy times", busy.size);
+    }
+    memmove(busy.pieces + first + 1, busy.pieces + last,
+            (busy.count - last) * sizeof *busy.pieces);
+    busy.count = busy.count + 1 - (last - first);
+    busy.pieces[first] = piece;
+}
+
+// The stream's first operation, as far as it has come. Mostly that is the last piece or behind it.
+static void busy_add(const struct sim__stream *stream) {
+    struct piece piece = {latest(stream->schedule.start_ns, busy.since_ns),
+                          stream->schedule.end_ns};
+    if (piece.end_ns > sim__state.now_ns)
+        piece.end_ns = sim__state.now_ns;
+    if (!busy.on || stream->schedule.resource == RESOURCE_NONE || piece.begin_ns >= piece.end_ns)
+        return;
+    size_t last = busy.count;
+    while (last > 0 && busy.pieces[last - 1].begin_ns > piece.end_ns)
+        --last;
+    size_t first = last;
+    for (; first > 0 && busy.pieces[first - 1].end_ns >= piece.begin_ns; --first) {
+        if (busy.pieces[first - 1].begin_ns < piece.begin_ns)
+            piece.begin_ns = busy.pieces[first - 1].begin_ns;
+        piece.end_ns = latest(piece.end_ns, busy.pieces[first - 1].end_ns);
+    }
+    busy_insert(first, last, piece);
+}
+
+void sim_busy_begin(void) {
+    base_mutex_lock(&sim__state.lock);
+    busy.on = sim__schedule == &sim__schedule_timed;
+    busy.since_ns = sim__state.now_ns;
+    busy.count = 0;
+    base_mutex_unlock(&sim__state.lock);
+}
+
+uint64_t sim_busy_ns(void) {
+    uint64_t total_ns = 0;
+    base_mutex_lock(&sim__state.lock);
+    for (uint32_t i = 0; busy.on && i < running.count; ++i)
+        busy_add(running.streams[i]);
+    for (size_t i = 0; busy.on && i < busy.count; ++i)
+        total_ns += busy.pieces[i].end_ns - busy.pieces[i].begin_ns;
+    base_mutex_unlock(&sim__state.lock);
+    return total_ns;
+}
+
 // The first end of all.
 static void advance(void) {
     struct sim__stream *stream = running.streams[0];
     heap_remove(&running, stream);
+    if (busy.on)
+        busy_add(stream);
     event_ns = stream->schedule.end_ns;
     event_bounds = stream->schedule.end_bounds;
     resource_leave(stream);
@@ -276,6 +342,7 @@ static void poll(struct sim__position position) {
 
 static void reset(void) {
     running.count = 0;
+    busy.on = false;
     for (int i = 0; i < SIM_DEVICE_COUNT_MAX; ++i)
         for (int j = 0; j < RESOURCE_COUNT; ++j) {
             resources[i][j].busy = 0;

@@ -284,6 +284,31 @@ static void nodes_side_by_side_overlap_as_far_as_there_is_room(void) {
     BASE_CHECK_EQ(now_us(), 215); // two from 15 to 115, two behind them
 }
 
+static void time_counts_as_busy_once_and_from_the_beginning_on(void) {
+    start();
+    cudaStream_t streams[3] = {stream_new(0), stream_new(0), stream_new(0)};
+    sim_busy_begin();
+    for (int i = 0; i < 3; ++i)
+        launch(streams[i]); // from 6 to 106, 7 to 107, 106 to 206
+    BASE_CHECK_EQ(sim_busy_ns(), 0);
+    BASE_CHECK_EQ(cudaStreamSynchronize(streams[0]), cudaSuccess);
+    BASE_CHECK_EQ(sim_busy_ns(), 100000);
+    sim_busy_begin();
+    BASE_CHECK_EQ(cudaStreamSynchronize(streams[1]), cudaSuccess); // at 107
+    BASE_CHECK_EQ(sim_busy_ns(), 1000);
+    BASE_CHECK_EQ(cudaStreamSynchronize(streams[2]), cudaSuccess);
+    BASE_CHECK_EQ(sim_busy_ns(), 100000);
+    launch(streams[0]); // the call ends at 207, the kernel runs from 212 to 312
+    BASE_CHECK_EQ(cudaLaunchHostFunc(streams[1], note, (void *)(uintptr_t) "x"), cudaSuccess);
+    BASE_CHECK_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    BASE_CHECK_EQ(now_us(), 312);
+    BASE_CHECK_EQ(sim_busy_ns(), 200000);
+    sim_reset();
+    launch(NULL);
+    BASE_CHECK_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    BASE_CHECK_EQ(sim_busy_ns(), 0);
+}
+
 int main(void) {
     char path[512];
     struct base_file file;
@@ -308,5 +333,6 @@ int main(void) {
     held_work_takes_its_time_when_it_is_released();
     nodes_of_a_chain_follow_each_other_with_gaps();
     nodes_side_by_side_overlap_as_far_as_there_is_room();
+    time_counts_as_busy_once_and_from_the_beginning_on();
     return 0;
 }
