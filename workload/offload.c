@@ -212,7 +212,9 @@ static enum base_status backward(struct offload *offload, struct tensor *state) 
 static enum base_status update(struct offload *offload, uint64_t step) {
     enum base_status status =
         workload_cuda("cudaStreamSynchronize", cudaStreamSynchronize(offload->copy));
-    for (int layer = 0; layer < offload->shape.layers && status == BASE_OK; ++layer) {
+    // Without values there is nothing that the host could compute with.
+    const int layers = offload->run->options.without_values ? 0 : offload->shape.layers;
+    for (int layer = 0; layer < layers && status == BASE_OK; ++layer) {
         status = ternary_update(offload->weights[layer], offload->gradients[layer],
                                 offload->shape.batch, step);
         ternary_checksum(offload->run, step, layer, tensor_data(offload->weights[layer]),
