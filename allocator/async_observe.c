@@ -1,5 +1,6 @@
 // What the async allocator tells an observer: see async.h. Blocks are its own doing. Of the pool
-// the driver says only how much it holds, which is asked at every call while somebody listens.
+// the driver says only how much it holds, which is asked at every call while somebody listens; but
+// for captures, which the question would break, and whose memory is not the pool's.
 #include "allocator/async_internal.h"
 
 static bool has_observer(const struct async *async) { return async->observer.event != NULL; }
@@ -41,7 +42,7 @@ void async__tell_out_of_memory_locked(const struct async *async, const struct as
 
 void async__tell_reserved_locked(struct async *async, int ordinal) {
     struct async_device *const device = &async->devices[ordinal];
-    if (!has_observer(async) || !device->is_set_up) return;
+    if (!has_observer(async) || !device->is_set_up || async->captures) return;
     const uint64_t before = device->told_reserved, now = reserved_now(device);
     device->told_reserved = now;
     if (now != before)
@@ -67,7 +68,7 @@ enum base_status async__set_observer(struct allocator *allocator,
     cca__lock_take(&async->lock);
     async->observer = observer != NULL ? *observer : (struct allocator_observer){0};
     for (int ordinal = 0; ordinal < ASYNC_DEVICES_MAX && has_observer(async); ++ordinal)
-        if (async->devices[ordinal].is_set_up)
+        if (async->devices[ordinal].is_set_up && !async->captures)
             async->devices[ordinal].told_reserved = reserved_now(&async->devices[ordinal]);
     cca__lock_release(&async->lock);
     return BASE_OK;

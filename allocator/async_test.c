@@ -542,6 +542,20 @@ static void an_observer_hears_of_blocks_and_of_the_pools_bytes(void) {
     finish(allocator);
 }
 
+// To ask for the pool's bytes would break the capture.
+static void an_observer_costs_no_capture(void) {
+    const struct capture capture = begin();
+    struct heard heard = {0};
+    ok(allocator_set_observer(capture.allocator, &(struct allocator_observer){observe, &heard}));
+    void *const a = testing_malloc(capture.allocator, MIB, capture.stream);
+    testing_free(capture.allocator, a);
+    BASE_CHECK_EQ(heard.counts[ALLOCATOR_ALLOC], 1);
+    BASE_CHECK_EQ(heard.counts[ALLOCATOR_FREE_COMPLETED], 1);
+    cuda_ok(cudaGraphDestroy(end(&capture)));
+    ok(allocator_set_observer(capture.allocator, NULL));
+    finish(capture.allocator);
+}
+
 static void what_it_cannot_do_is_refused(void) {
     struct allocator *const allocator = create();
     struct allocator_snapshot snapshot;
@@ -609,6 +623,7 @@ int main(void) {
     a_capture_survives_what_is_asked_meanwhile();
     statistics_are_what_the_driver_knows();
     an_observer_hears_of_blocks_and_of_the_pools_bytes();
+    an_observer_costs_no_capture();
     what_it_cannot_do_is_refused();
     the_end_gives_everything_back();
     return 0;
