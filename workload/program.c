@@ -9,6 +9,7 @@
 #include <string.h>
 
 static const struct workload_program *const programs[] = {
+    &workload_graphs,
     &workload_moe,
     &workload_offload,
     &workload_patterns,

@@ -4,6 +4,7 @@
 
 #include "workload/run.h"
 
+extern const struct workload_program workload_graphs;
 extern const struct workload_program workload_moe;
 extern const struct workload_program workload_offload;
 extern const struct workload_program workload_patterns;

@@ -172,6 +172,7 @@ static void a_forgetful_allocator_is_found(void) {
         {"patterns", "bleed", true},        {"patterns", "pipeline", true},
         {"patterns", "mixed", false},       {"offload", "record_stream", true},
         {"offload", "buffers", false},      {"offload", "plain", false},
+        {"graphs", "streams", true},        {"graphs", "step", false},
         {"sharded", "record_stream", true}, {"sharded", "kept", false},
     };
     for (size_t index = 0; index < COUNT(cases); ++index) {

@@ -31,14 +31,14 @@ static const char *path_of(const char *name) {
 }
 
 // The program's run on ALLOCATOR, recorded to a file and read back.
-static struct trace *record(const struct workload_program *program, struct allocator *inner,
-                            uint64_t seed, const char *path) {
+static struct trace *record(const struct workload_program *program, const char *variant,
+                            struct allocator *inner, uint64_t seed, const char *path) {
     struct workload_recorder *recorder;
     struct workload_result result;
     struct trace *trace;
     OK(workload_recorder_create(inner, &recorder));
-    const struct workload_options options = {.allocator = workload_recorder_allocator(recorder),
-                                             .seed = seed};
+    const struct workload_options options = {
+        .allocator = workload_recorder_allocator(recorder), .variant = variant, .seed = seed};
     OK(workload_program_run(program, &options, &result));
     OK(workload_recorder_write(recorder, path));
     workload_recorder_destroy(recorder);
@@ -77,28 +77,55 @@ static void device_replays(const struct trace *trace, int device, const char *co
     workload_replay_plan_destroy(plan);
 }
 
+// Returns how many pools there were, the default one included.
+static uint32_t replay_decides_the_same(const struct workload_program *program, const char *variant,
+                                        const char *config, const char *schedule, uint64_t seed,
+                                        const char *file) {
+    struct allocator *inner;
+    base_check_context("%s %s, \"%s\", %s, seed %llu, %s", program->name,
+                       variant != NULL ? variant : "", config, schedule, (unsigned long long)seed,
+                       file);
+    configure(program, schedule);
+    OK(allocator_create(config, -1, &inner));
+    struct trace *const trace = record(program, variant, inner, seed, path_of(file));
+    allocator_destroy(inner);
+    BASE_CHECK_GE((int)trace->device_count, program->device_count_min);
+    BASE_CHECK(strcmp(trace->name, "recorder_test") == 0);
+    for (int device = 0; device < (int)trace->device_count; ++device)
+        device_replays(trace, device, config);
+    const uint32_t pool_count = trace->pool_count;
+    trace_destroy(trace);
+    return pool_count;
+}
+
+static const char *const schedules[] = {"eager", "lazy", "random:5"};
+static const char *const files[] = {"recorder_test.tmt", "recorder_test.pickle"};
+
 static void replays_decide_the_same(const struct workload_program *program, uint64_t seed) {
     static const char *const configs[] = {"", "max_split_size_mb:20,roundup_power2_divisions:4",
                                           "expandable_segments:True"};
-    static const char *const schedules[] = {"eager", "lazy", "random:5"};
     for (size_t config = 0; config < COUNT(configs); ++config)
         for (size_t schedule = 0; schedule < COUNT(schedules); ++schedule)
-            for (int as_pickle = 0; as_pickle < 2; ++as_pickle) {
-                struct allocator *inner;
-                base_check_context("%s, \"%s\", %s, seed %llu", program->name, configs[config],
-                                   schedules[schedule], (unsigned long long)seed);
-                configure(program, schedules[schedule]);
-                OK(allocator_create(configs[config], -1, &inner));
-                struct trace *const trace =
-                    record(program, inner, seed,
-                           path_of(as_pickle ? "recorder_test.pickle" : "recorder_test.tmt"));
-                allocator_destroy(inner);
-                BASE_CHECK_GE((int)trace->device_count, program->device_count_min);
-                BASE_CHECK(strcmp(trace->name, "recorder_test") == 0);
-                for (int device = 0; device < (int)trace->device_count; ++device)
-                    device_replays(trace, device, configs[config]);
-                trace_destroy(trace);
-            }
+            for (size_t file = 0; file < COUNT(files); ++file)
+                (void)replay_decides_the_same(program, NULL, configs[config], schedules[schedule],
+                                              seed, files[file]);
+}
+
+// Private pools, of which some end before the run does, with blocks that wait in captures.
+static void captures_replay_without_a_capture(uint64_t seed) {
+    static const char *const configs[] = {
+        "", "graph_capture_record_stream_reuse:True",
+        "graph_capture_record_stream_reuse:True,x_capture_reuse:markers",
+        "graph_capture_record_stream_reuse:True,expandable_segments:True"};
+    const struct workload_program *program;
+    OK(workload_program_find("graphs", &program));
+    for (int variant = 0; program->variants[variant] != NULL; ++variant)
+        for (size_t config = 0; config < COUNT(configs); ++config)
+            for (size_t schedule = 0; schedule < COUNT(schedules); ++schedule)
+                BASE_CHECK_GT(replay_decides_the_same(program, program->variants[variant],
+                                                      configs[config], schedules[schedule], seed,
+                                                      files[schedule % COUNT(files)]),
+                              1);
 }
 
 //------------------------------------------------------------------------------------------------
@@ -119,7 +146,7 @@ static void the_events_are_those_of_the_history(void) {
     OK(allocator_create("", -1, &inner));
     OK(cca_record_history(
         inner, &(struct cca_history_options){CCA_HISTORY_ALL, CCA_CONTEXT_NEVER, 1000000}));
-    struct trace *const trace = record(patterns(), inner, 2, path_of("history.tmt"));
+    struct trace *const trace = record(patterns(), NULL, inner, 2, path_of("history.tmt"));
     OK(allocator_snapshot(inner, &snapshot));
     OK(workload_snapshot_trace(&snapshot, "history", &own));
     // The history's last entry is that of the recorder's snapshot, or of ours.
@@ -149,7 +176,7 @@ static void requests_alone_replay_under_any_setting(const char *setting) {
     base_check_context("%s", setting);
     configure(patterns(), "eager");
     OK(allocator_create(setting, -1, &inner));
-    struct trace *const trace = record(patterns(), inner, 2, path_of("requests.tmt"));
+    struct trace *const trace = record(patterns(), NULL, inner, 2, path_of("requests.tmt"));
     allocator_destroy(inner);
     BASE_CHECK_EQ(trace->segment_count, 0);
     BASE_CHECK(!trace_has_placement(trace, 0));
@@ -184,6 +211,8 @@ int main(int argc, char **argv) {
     for (size_t index = 0; (program = workload_program_at(index)) != NULL; ++index)
         for (uint64_t seed = 1; seed <= seeds; ++seed)
             replays_decide_the_same(program, seed);
+    for (uint64_t seed = 1; seed <= seeds; ++seed)
+        captures_replay_without_a_capture(seed);
     the_events_are_those_of_the_history();
     requests_alone_replay_under_any_setting("x_allocator:direct");
     requests_alone_replay_under_any_setting("x_allocator:async");

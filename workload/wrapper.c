@@ -68,3 +68,9 @@ const struct allocator_operations workload_wrapper_operations = {
     .set_observer = pass_set_observer,
     .destroy = pass_destroy,
 };
+
+struct allocator *workload_wrapper_innermost(struct allocator *allocator) {
+    while (allocator->operations->largest_block == pass_largest_block)
+        allocator = workload_wrapper_inner(allocator);
+    return allocator;
+}

@@ -25,4 +25,8 @@ static inline struct allocator *workload_wrapper_inner(struct allocator *allocat
     return ((struct workload_wrapper *)(void *)allocator)->inner;
 }
 
+// The allocator that wrappers, if there are any, are around. A wrapper is one whose operation
+// `largest_block` is that of the table above: nobody has put another in its place.
+struct allocator *workload_wrapper_innermost(struct allocator *allocator);
+
 #endif
