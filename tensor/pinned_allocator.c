@@ -15,13 +15,14 @@
 #include <string.h>
 
 #define SIZE_CLASSES 64
+#define NEVER SIZE_MAX // events of a block that a graph has
 
 struct block {
     void *data;
     size_t size, requested;
     struct tensor_pinned_use *uses;
     size_t use_count, use_capacity;
-    size_t event_count; // that are queued for it
+    size_t event_count; // that are queued for it, or NEVER
     bool is_allocated;
     struct block *next;  // free, of its size
     struct block *older; // of all
@@ -232,13 +233,15 @@ static enum base_status pinned_free(struct allocator *allocator, void *pointer) 
     if (pointer == NULL) return BASE_OK;
     base_mutex_lock(&pinned->mutex);
     enum base_status status = block_find_locked(pinned, pointer, &block);
-    if (status == BASE_OK)
+    const bool is_captured =
+        status == BASE_OK && tensor__pinned_is_captured(block->uses, block->use_count);
+    if (status == BASE_OK && !is_captured)
         status =
             tensor__pinned_events_record(&pinned->events, block->uses, block->use_count, block);
     if (status == BASE_OK) {
         block->is_allocated = false;
         count_allocated_locked(pinned, block, -1);
-        block->event_count = block->use_count;
+        block->event_count = is_captured ? NEVER : block->use_count;
         block->use_count = 0;
         if (block->event_count == 0) free_locked(pinned, block);
     }

@@ -11,6 +11,11 @@
 // block: its free records an event there, and the block is reused when the event is complete. So a
 // tensor may be dropped while a copy of it runs. tensor_copy_non_blocking_ says so by itself.
 //
+// In a capture of CUDA graphs requests are served, and nothing of that is captured. A block whose
+// use was captured and that is freed before the capture has ended is never handed out again: each
+// launch copies from it, and nobody tells how long there are launches. One that is freed later has
+// to outlive the graph.
+//
 // Devices and streams of a request mean nothing. stats: `allocation` and its bytes are what is
 // handed out, `active` also what waits for events, `segment` and `reserved_bytes` what the driver
 // gave; `num_device_alloc` and `_free` count its calls. empty_cache waits for nothing: blocks whose

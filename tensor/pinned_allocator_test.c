@@ -122,6 +122,45 @@ static void requests_in_a_capture_are_served(void) {
     allocator_destroy(pinned);
 }
 
+// A graph copies from the block at each launch; a later request must not write there. And its event
+// must not be asked, which is none.
+static void a_block_that_a_capture_used_is_not_reused(void) {
+    begin(1);
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    unsigned char *device, read[64] = {0};
+    CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CUDA(cudaMalloc((void **)&device, 64));
+    unsigned char *const used = take(64);
+    memset(used, 7, 64);
+    CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    CUDA(cudaMemcpyAsync(device, used, 64, cudaMemcpyHostToDevice, stream));
+    CHECK_OK(allocator_record_stream(pinned, used, stream));
+    CHECK_OK(allocator_free(pinned, used));
+    BASE_CHECK_EQ(allocator_free(pinned, used), BASE_INVALID_POINTER);
+    unsigned char *const other = take(64);
+    BASE_CHECK(other != used);
+    memset(other, 1, 64);
+    CUDA(cudaStreamEndCapture(stream, &graph));
+    CUDA(cudaGraphInstantiate(&exec, graph, 0));
+    CHECK_OK(allocator_free(pinned, other));
+    BASE_CHECK(take(64) == other);
+    BASE_CHECK(take(64) != used);
+    CHECK_OK(allocator_empty_cache(pinned));
+    BASE_CHECK_EQ(current(stats().allocation), 2);
+    BASE_CHECK_EQ(current(stats().active), 3);
+    CUDA(cudaGraphLaunch(exec, stream));
+    CUDA(cudaMemcpyAsync(read, device, 64, cudaMemcpyDeviceToHost, stream));
+    CUDA(cudaStreamSynchronize(stream));
+    BASE_CHECK_EQ(read[63], 7);
+    CUDA(cudaGraphExecDestroy(exec));
+    CUDA(cudaGraphDestroy(graph));
+    CUDA(cudaFree(device));
+    CUDA(cudaStreamDestroy(stream));
+    allocator_destroy(pinned);
+}
+
 static void wrong_requests_are_refused(void) {
     begin(1);
     void *pointer = &pinned;
@@ -146,6 +185,7 @@ int main(void) {
     a_block_waits_for_each_stream_that_used_it();
     a_free_without_an_event_is_none();
     requests_in_a_capture_are_served();
+    a_block_that_a_capture_used_is_not_reused();
     wrong_requests_are_refused();
     return 0;
 }

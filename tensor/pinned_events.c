@@ -22,6 +22,19 @@ static cudaError_t query(cudaEvent_t event) {
     return error == cudaSuccess ? restored : error;
 }
 
+// What cannot be asked is not captured: its event is recorded, or the free is refused.
+bool tensor__pinned_is_captured(const struct tensor_pinned_use *uses, size_t count) {
+    for (size_t index = 0; index < count; ++index) {
+        enum cudaStreamCaptureStatus status;
+        const cudaError_t error = cudaStreamIsCapturing(uses[index].stream, &status);
+        if (error != cudaSuccess)
+            (void)cudaGetLastError();
+        else if (status != cudaStreamCaptureStatusNone)
+            return true;
+    }
+    return false;
+}
+
 static void keep(struct tensor_pinned_events *events, struct tensor_pinned_event *event) {
     event->next = events->spare[event->device];
     events->spare[event->device] = event;

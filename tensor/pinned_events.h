@@ -6,6 +6,8 @@
 #include "base/status.h"
 #include "tensor/tensor.h"
 
+#include <stdbool.h>
+
 struct tensor_pinned_use {
     cudaStream_t stream;
     int device;
@@ -21,6 +23,8 @@ struct tensor_pinned_events {
 enum base_status tensor__pinned_events_record(struct tensor_pinned_events *events,
                                               const struct tensor_pinned_use *uses, size_t count,
                                               void *block) BASE_MUST_USE;
+// Whether one of the streams is captured now: an event there would stand for a place in the graph.
+bool tensor__pinned_is_captured(const struct tensor_pinned_use *uses, size_t count);
 // The block of the first event, which leaves the queue; NULL: it is not complete, or there is none.
 enum base_status tensor__pinned_events_take(struct tensor_pinned_events *events,
                                             void **block) BASE_MUST_USE;
