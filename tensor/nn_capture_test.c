@@ -1,6 +1,7 @@
-// Chance in captured graphs: each launch draws what the state says, as the same operators would
-// with their offset moved on.
+// Operators in captured graphs. Chance: each launch draws what the state says, as the same
+// operators would with their offset moved on. Products: what cuBLAS works in is the graph's own.
 #include "allocator/captures.h"
+#include "simulator/sim_race.h"
 #include "tensor/nn_testing.h"
 
 #define CHECK_CUDA(call) BASE_CHECK_EQ((call), cudaSuccess)
@@ -30,6 +31,21 @@ static void attend_back(struct tensor in, struct tensor_generator *generator, st
     tensor_release(&leaf);
     tensor_release(&shaped);
     tensor_release(&attended);
+}
+
+// By cuBLAS and, with a bias, by cuBLASLt.
+static void multiply(struct tensor in, struct tensor_generator *generator, struct tensor *out) {
+    struct tensor rows, columns, square, bias;
+    (void)generator;
+    CHECK_OK(tensor_view(in, SIZES(6, 8), &rows));
+    CHECK_OK(tensor_transpose_2d(rows, &columns));
+    CHECK_OK(tensor_mm(rows, columns, &square));
+    CHECK_OK(tensor_select(square, 0, 1, &bias));
+    CHECK_OK(tensor_addmm(bias, square, square, out));
+    tensor_release(&rows);
+    tensor_release(&columns);
+    tensor_release(&square);
+    tensor_release(&bias);
 }
 
 static struct tensor input(const struct tensor_place *place) {
@@ -103,6 +119,54 @@ static void launches_draw_as_their_state_says(work *function) {
     CHECK_CUDA(cudaStreamDestroy(stream));
 }
 
+// With workspaces of the tensors' allocator, which are the pool's then, and with cuBLAS's own,
+// which are nodes of the graph. What takes memory between launches, for workspaces as well, writes
+// nowhere where a launch works, and the other way round.
+static void products_of_a_graph_work_in_memory_of_its_own(size_t product, size_t biased) {
+    base_check_context("workspaces of %zu and %zu bytes", product, biased);
+    struct tensor_place place = nn_place(1);
+    struct tensor in = input(&place), out;
+    struct allocator_stats before, after;
+    cudaStream_t stream;
+    cudaGraphExec_t exec;
+    CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CHECK_CUDA(cudaDeviceSynchronize());
+    CHECK_OK(sim_race_start(&(struct sim_race_options){.quiet = true}));
+    tensor_set_stream(0, stream);
+    tensor_set_workspaces(product, biased);
+    CHECK_OK(allocator_stats(place.allocator, 0, &before));
+    capture(&place, stream, multiply, in, NULL, &out, &exec);
+    CHECK_OK(allocator_stats(place.allocator, 0, &after));
+    BASE_CHECK_GE(after.reserved_bytes[ALLOCATOR_STAT_ALL].current -
+                      before.reserved_bytes[ALLOCATOR_STAT_ALL].current,
+                  (int64_t)product);
+    for (int launch = 0; launch < LAUNCHES; launch++) {
+        struct tensor wanted, other;
+        CHECK_OK(tensor_mul_(in, tensor_operand_floating(-1.5)));
+        CHECK_CUDA(cudaGraphLaunch(exec, stream));
+        multiply(in, NULL, &wanted);
+        CHECK_OK(tensor_full(&place, TENSOR_FLOAT32, SIZES(1 << 20), tensor_floating(7), &other));
+        tensor_release(&other);
+        double *got = nn_read(out), *want = nn_read(wanted);
+        BASE_CHECK_EQ(memcmp(got, want, 36 * sizeof *got), 0);
+        BASE_CHECK(got[0] != 0);
+        free(got);
+        free(want);
+        tensor_release(&wanted);
+    }
+    sim_race_stop();
+    BASE_CHECK_EQ(sim_race_count(SIM_RACE_RULE_COUNT), 0);
+    tensor_set_workspaces(0, 0);
+    CHECK_CUDA(cudaGraphExecDestroy(exec));
+    tensor_release(&in);
+    tensor_release(&out);
+    CHECK_OK(cca_pool_release(place.allocator, 0, (struct allocator_pool_id){.capture = 1}));
+    BASE_CHECK_EQ(testing_live_blocks(&place), 0);
+    tensor_set_stream(0, NULL);
+    allocator_destroy(place.allocator);
+    CHECK_CUDA(cudaStreamDestroy(stream));
+}
+
 static void a_state_is_one_integer_where_the_work_is(void) {
     struct tensor_place cpu = nn_place(0), device = nn_place(1);
     struct tensor two, here, in, out;
@@ -128,5 +192,8 @@ int main(void) {
     launches_draw_as_their_state_says(drop);
     launches_draw_as_their_state_says(attend_back);
     a_state_is_one_integer_where_the_work_is();
+    products_of_a_graph_work_in_memory_of_its_own(0, 0);
+    products_of_a_graph_work_in_memory_of_its_own((size_t)4 << 20, (size_t)1 << 20);
+    base_check_context(NULL);
     return 0;
 }
