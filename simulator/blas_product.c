@@ -27,8 +27,7 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 size_t sim__blas_product_partial_bytes(const struct sim__blas_product *product, size_t available) {
     const size_t size = accumulator_size(product->is_double), column = (size_t)product->m * size;
-    if (product->k < 2 || product->m == 0 || product->n == 0)
-        return 0;
+    if (product->k < 2 || product->m == 0 || product->n == 0) return 0;
     size_t bytes = PARTIAL_BYTES / column * column;
     bytes = bytes < column ? column : bytes;
     bytes = bytes > column * (size_t)product->n ? column * (size_t)product->n : bytes;
@@ -47,9 +46,28 @@ struct dense {
     const char *a, *b; // their first elements
 };
 
-// C = alpha A B + beta C, of the K terms from the FIRST one on.
+// C = beta C. With a beta of 0 it is not read.
+static void scale(bool is_double, double beta, int64_t rows, int64_t columns, void *c,
+                  int64_t ldc) {
+    for (int64_t j = 0; j < columns; ++j)
+        for (int64_t i = 0; i < rows; ++i)
+            if (is_double) {
+                double *const to = (double *)c + j * ldc + i;
+                *to = beta == 0 ? 0 : beta * *to;
+            } else {
+                float *const to = (float *)c + j * ldc + i;
+                *to = beta == 0 ? 0 : (float)beta * *to;
+            }
+}
+
+// C = alpha A B + beta C, of the K terms from the FIRST one on. Without a term, A and B are not
+// read; OpenBLAS reads small ones even with an alpha of 0, on CPUs with AVX-512.
 static void multiply(const struct dense *dense, double alpha, int64_t m, int64_t n, int64_t first,
                      int64_t k, int64_t row, int64_t column, double beta, void *c, int64_t ldc) {
+    if (alpha == 0 || k == 0) {
+        scale(dense->is_double, beta, m, n, c, ldc);
+        return;
+    }
     const int64_t size = (int64_t)accumulator_size(dense->is_double);
     const CBLAS_TRANSPOSE a_form = dense->transposes_a ? CblasTrans : CblasNoTrans;
     const CBLAS_TRANSPOSE b_form = dense->transposes_b ? CblasTrans : CblasNoTrans;
@@ -121,8 +139,7 @@ static double number_at(const void *numbers, cudaDataType type, int64_t i) {
 }
 
 static double activate(enum sim__blas_activation activation, double x) {
-    if (activation == SIM__BLAS_RELU)
-        return x > 0 || x != x ? x : 0;
+    if (activation == SIM__BLAS_RELU) return x > 0 || x != x ? x : 0;
     if (activation == SIM__BLAS_GELU)
         return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
     return x;
@@ -130,8 +147,7 @@ static double activate(enum sim__blas_activation activation, double x) {
 
 static void finish(const struct sim__blas_product *product, const void *bias, int64_t columns,
                    void *c, int64_t ldc) {
-    if (bias == NULL && product->activation == SIM__BLAS_NONE)
-        return;
+    if (bias == NULL && product->activation == SIM__BLAS_NONE) return;
     for (int64_t i = 0; i < product->m; ++i) {
         const double added = bias != NULL ? number_at(bias, product->bias_type, i) : 0;
         for (int64_t j = 0; j < columns; ++j) {
@@ -248,8 +264,7 @@ static void c_copy(const struct sim__blas_product *product, const struct bytes *
 static void one_run(const struct sim__blas_product *product, const struct bytes *at, double alpha,
                     double beta) {
     const bool narrows = sim__blas_is_16_bit(product->d.type);
-    if (beta != 0 && !narrows && at->c != at->d)
-        c_copy(product, at);
+    if (beta != 0 && !narrows && at->c != at->d) c_copy(product, at);
     if (sim__blas_is_16_bit(product->a.type)) {
         narrow_run(product, at, alpha, beta);
         return;
@@ -279,8 +294,7 @@ static void *matrix_bytes(const struct sim__blas_product *product,
     if (product->by_pointers) {
         const void *array = sim_kernel_bytes(
             (const char *)matrix->pointer + index * (int64_t)sizeof pointer, sizeof pointer, false);
-        if (array == NULL)
-            return NULL;
+        if (array == NULL) return NULL;
         memcpy(&pointer, array, sizeof pointer);
     }
     const int64_t count = (columns - 1) * matrix->ld + rows;
@@ -297,8 +311,7 @@ static bool bytes_find(const struct sim__blas_product *product, int64_t index, b
                                       : matrix_bytes(product, &product->a, index, m, k, false);
         at->b = product->transposes_b ? matrix_bytes(product, &product->b, index, n, k, false)
                                       : matrix_bytes(product, &product->b, index, k, n, false);
-        if (at->a == NULL || at->b == NULL)
-            return false;
+        if (at->a == NULL || at->b == NULL) return false;
     }
     at->d = matrix_bytes(product, &product->d, index, m, n, true);
     at->c = !reads_c || product->c.pointer == product->d.pointer
@@ -309,13 +322,11 @@ static bool bytes_find(const struct sim__blas_product *product, int64_t index, b
         at->bias = sim_kernel_bytes((const char *)product->bias +
                                         index * product->bias_stride * (int64_t)size,
                                     (size_t)m * size, false);
-        if (at->bias == NULL)
-            return false;
+        if (at->bias == NULL) return false;
     }
     if (index == 0 && reads && product->partial_bytes > 0) {
         at->partial = sim_kernel_bytes(product->workspace, product->partial_bytes, true);
-        if (at->partial == NULL)
-            return false;
+        if (at->partial == NULL) return false;
     }
     return at->c != NULL && at->d != NULL;
 }
@@ -326,13 +337,11 @@ void sim__blas_product_body(const void *argument) {
     if (!sim__blas_scalar_read(&product->alpha, product->is_double, &alpha) ||
         !sim__blas_scalar_read(&product->beta, product->is_double, &beta))
         return;
-    if (sim__planted(SIM__PLANT_BLAS_BETA) && beta == 0)
-        beta = 1e-30;
+    if (sim__planted(SIM__PLANT_BLAS_BETA) && beta == 0) beta = 1e-30;
     const bool reads = alpha != 0 && product->k > 0;
     for (int64_t i = 0; i < product->count; ++i) {
         struct bytes at;
-        if (!bytes_find(product, i, reads, beta != 0, &at))
-            return;
+        if (!bytes_find(product, i, reads, beta != 0, &at)) return;
         one_run(product, &at, alpha, beta);
     }
 }
