@@ -91,12 +91,9 @@ static double wanted_at(const struct product *product, int batch, int i, int j) 
             sum += at(&product->a, product->transa, batch, i, l) *
                    at(&product->b, product->transb, batch, l, j);
     double value = product->alpha * sum;
-    if (product->alpha == 0)
-        value = 0;
-    if (product->beta != 0)
-        value += product->beta * at(&product->c, false, batch, i, j);
-    if (product->has_bias)
-        value += product->bias.numbers[i];
+    if (product->alpha == 0) value = 0;
+    if (product->beta != 0) value += product->beta * at(&product->c, false, batch, i, j);
+    if (product->has_bias) value += product->bias.numbers[i];
     return product->relu && value < 0 ? 0 : value;
 }
 
@@ -134,8 +131,7 @@ static const void *scalar(const struct product *product, double value, int index
         host[index].full = value;
     else
         host[index].single = (float)value;
-    if (!product->on_device)
-        return &host[index];
+    if (!product->on_device) return &host[index];
     void *place = (char *)scalars + 8 * index;
     CUDA(cudaMemcpy(place, &host[index], 8, cudaMemcpyHostToDevice));
     return place;
@@ -346,8 +342,7 @@ static void workspace_draw(struct base_random *random) {
     static const size_t sizes[] = {0, WORKSPACE_BYTES, 256, 40, 8};
     BLAS(cublasSetStream(handle, NULL));
     const int which = draw(random, 6);
-    if (which > 0)
-        BLAS(cublasSetWorkspace(handle, workspace, sizes[which - 1]));
+    if (which > 0) BLAS(cublasSetWorkspace(handle, workspace, sizes[which - 1]));
 }
 
 static void products_are_those_of_plain_loops(uint64_t seed, int count) {
@@ -376,31 +371,78 @@ static void products_are_those_of_plain_loops(uint64_t seed, int count) {
         BASE_CHECK_GT(forms[i], 0);
 }
 
-// The largest integers that are exact in each type, by sums that need all bits.
+// One more factor of a sum that is to come to MOST.
+static void number_set(struct matrix *matrix, size_t i, double value) {
+    char bytes[8];
+    matrix->numbers[i] = value;
+    number_store(bytes, matrix->type, 0, value);
+    CUDA(cudaMemcpy((char *)matrix->device + i * size_of(matrix->type), bytes,
+                    size_of(matrix->type), cudaMemcpyHostToDevice));
+}
+
+#define LARGE_K 64
+
+// Integers up to 2^24, 2^11 and 2^8, as the result's type holds them, come out whole: factors from
+// 0 to LIMIT, and in C's first place a sum that is MOST, whose last bit is one.
+static void large_product_is_exact(struct product *p, struct base_random *random, int limit,
+                                   double most, cudaDataType sum_type) {
+    p->a = matrix_of(p->a.type, p->transa ? LARGE_K : p->m, p->transa ? p->m : LARGE_K, 1, 1);
+    p->b = matrix_of(p->a.type, p->transb ? p->n : LARGE_K, p->transb ? LARGE_K : p->n, 1, 1);
+    p->c = matrix_of(sum_type, p->m, p->n, 1, 1);
+    p->bias = matrix_of(sum_type, p->m, 1, 0, 1);
+    matrix_make(&p->a, random, limit, false);
+    matrix_make(&p->b, random, limit, false);
+    matrix_make(&p->c, random, 0, false);
+    matrix_make(&p->bias, random, 0, false);
+    for (size_t l = 0; l < LARGE_K; ++l) {
+        number_set(&p->a, p->transa ? l : l * (size_t)p->a.ld, limit);
+        number_set(&p->b, p->transb ? l * (size_t)p->b.ld : l, limit);
+    }
+    number_set(p->has_bias ? &p->bias : &p->c, 0, most - (double)LARGE_K * limit * limit);
+    BASE_CHECK(wanted_at(p, 0, 0, 0) == most);
+    run(p);
+    compare(p);
+    matrix_end(&p->a);
+    matrix_end(&p->b);
+    matrix_end(&p->c);
+    matrix_end(&p->bias);
+}
+
+// By every form of the call, in every math mode, with scalars here and there.
 static void large_integers_are_exact(void) {
-    struct base_random random = base_random_init(1, "large");
-    struct product p = {.form = FORM_EX, .m = 3, .n = 5, .k = 64, .batch = 1, .alpha = 1};
+    static const cublasMath_t modes[] = {CUBLAS_DEFAULT_MATH, CUBLAS_PEDANTIC_MATH,
+                                         CUBLAS_TF32_TENSOR_OP_MATH};
     static const struct {
         cudaDataType type, sum_type;
-        int limit; // of the factors: 64 products stay below 2^24, 2^11, 2^8
-    } rows[] = {{CUDA_R_32F, CUDA_R_32F, 500},
-                {CUDA_R_16F, CUDA_R_32F, 500},
-                {CUDA_R_16F, CUDA_R_16F, 5},
-                {CUDA_R_16BF, CUDA_R_16BF, 2},
-                {CUDA_R_16BF, CUDA_R_32F, 250}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
-        p.a = matrix_of(rows[i].type, 3, 64, 0, 1);
-        p.b = matrix_of(rows[i].type, 64, 5, 0, 1);
-        p.c = matrix_of(rows[i].sum_type, 3, 5, 0, 1);
-        matrix_make(&p.a, &random, rows[i].limit, false);
-        matrix_make(&p.b, &random, rows[i].limit, false);
-        matrix_make(&p.c, &random, 0, true);
-        run(&p);
-        compare(&p);
-        matrix_end(&p.a);
-        matrix_end(&p.b);
-        matrix_end(&p.c);
-    }
+        int limit; // also of TF32's 11 bits
+        double most;
+    } rows[] = {{CUDA_R_32F, CUDA_R_32F, 512, 16777215},
+                {CUDA_R_64F, CUDA_R_64F, 1 << 23, 9007199254740991},
+                {CUDA_R_16F, CUDA_R_32F, 512, 16777215},
+                {CUDA_R_16F, CUDA_R_16F, 5, 2047},
+                {CUDA_R_16BF, CUDA_R_16BF, 2, 255},
+                {CUDA_R_16BF, CUDA_R_32F, 256, 16777215}};
+    struct base_random random = base_random_init(1, "large");
+    for (int form = 0; form < FORM_COUNT; ++form)
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i)
+            for (int way = 0; way < 24; ++way) {
+                const bool any = form == FORM_EX || form == FORM_STRIDED_EX ||
+                                 form == FORM_POINTERS_EX || form == FORM_LT;
+                struct product p = {.form = (enum form)form, .m = 3, .n = 5, .k = LARGE_K};
+                p.a.type = rows[i].type;
+                p.batch = 1;
+                p.alpha = p.beta = 1;
+                p.on_device = way % 2;
+                p.transa = way / 2 % 2;
+                p.transb = way / 4 % 2;
+                p.has_bias = form == FORM_LT && p.transb;
+                if (i >= 2 && !any) continue;
+                base_check_context("form %d, row %zu, way %d", form, i, way);
+                BLAS(cublasSetMathMode(handle, modes[way / 8]));
+                large_product_is_exact(&p, &random, rows[i].limit, rows[i].most, rows[i].sum_type);
+            }
+    BLAS(cublasSetMathMode(handle, CUBLAS_DEFAULT_MATH));
+    base_check_context(NULL);
 }
 
 int main(int argc, char **argv) {
