@@ -43,9 +43,14 @@ struct sharded {
     struct ternary_shape shape;
     bool keeps;
     int count;
-    int64_t rows; // of a shard
     struct member members[WORKLOAD_DEVICES_MAX];
 };
+
+// Where DEVICE's share of ROWS begins, and the share before it ends: whole rows, as even as it
+// goes.
+static int64_t share_start(const struct sharded *sharded, int64_t rows, int device) {
+    return rows * device / sharded->count;
+}
 
 static void streams_of_compute(struct sharded *sharded) {
     for (int device = 0; device < sharded->count; ++device)
@@ -87,7 +92,9 @@ static enum base_status drop(const struct sharded *sharded, struct tensor *tenso
 
 static enum base_status rows_of(const struct sharded *sharded, struct tensor whole, int device,
                                 struct tensor *rows) {
-    return tensor_narrow(whole, 0, (int64_t)device * sharded->rows, sharded->rows, rows);
+    const int64_t start = share_start(sharded, sharded->shape.width, device);
+    const int64_t end = share_start(sharded, sharded->shape.width, device + 1);
+    return tensor_narrow(whole, 0, start, end - start, rows);
 }
 
 static enum base_status gather_here(struct sharded *sharded, int layer, int device, int turn) {
@@ -270,12 +277,12 @@ static enum base_status update(struct sharded *sharded, uint64_t step) {
 }
 
 static enum base_status checksum_add(struct sharded *sharded, uint64_t step, float *bytes) {
-    const int64_t shard_size = sharded->rows * sharded->shape.width;
+    const int64_t width = sharded->shape.width;
     enum base_status status = BASE_OK;
     for (int layer = 0; layer < sharded->shape.layers && status == BASE_OK; ++layer) {
         for (int device = 0; device < sharded->count && status == BASE_OK; ++device)
-            status =
-                tensor_read(sharded->members[device].shards[layer], bytes + device * shard_size);
+            status = tensor_read(sharded->members[device].shards[layer],
+                                 bytes + share_start(sharded, width, device) * width);
         if (status == BASE_OK) ternary_checksum(sharded->run, step, layer, bytes, &sharded->shape);
     }
     return status;
@@ -283,15 +290,16 @@ static enum base_status checksum_add(struct sharded *sharded, uint64_t step, flo
 
 // Each device's part of the batch.
 static enum base_status inputs_make(struct sharded *sharded, uint64_t step) {
-    const int64_t part = sharded->shape.batch / sharded->count;
-    const int64_t sizes[] = {part, sharded->shape.width};
     enum base_status status = BASE_OK;
     for (int device = 0; device < sharded->count && status == BASE_OK; ++device) {
+        const int64_t start = share_start(sharded, sharded->shape.batch, device);
+        const int64_t end = share_start(sharded, sharded->shape.batch, device + 1);
+        const int64_t sizes[] = {end - start, sharded->shape.width};
         struct tensor input;
         status = tensor_empty(&sharded->run->pinned, TENSOR_FLOAT32, sizes, 2, TENSOR_CONTIGUOUS,
                               &input);
         if (status != BASE_OK) break;
-        status = ternary_input_fill(sharded->run, step, device * part, input);
+        status = ternary_input_fill(sharded->run, step, start, input);
         tensor_release(&sharded->members[device].state);
         if (status == BASE_OK)
             status = tensor_to_place(input, sharded->members[device].place, true,
@@ -381,29 +389,17 @@ static void sharded_deinit(struct sharded *sharded) {
     }
 }
 
-static enum base_status devices_check(const struct workload_run *run) {
-    const struct ternary_shape shape = ternary_shape(run->options.size);
-    const int count = run->options.device_count;
-    if (shape.width % count == 0 && shape.batch % count == 0) return BASE_OK;
-    return base_status_set(BASE_INVALID_VALUE,
-                           "sharded spreads %lld rows evenly: 2, 4 or 8 devices, not %d",
-                           (long long)shape.width, count);
-}
-
 static enum base_status run(struct workload_run *run) {
     struct sharded sharded = {.run = run,
                               .shape = ternary_shape(run->options.size),
                               .keeps = strcmp(run->options.variant, "kept") == 0,
                               .count = run->options.device_count};
-    enum base_status status = devices_check(run);
-    if (status != BASE_OK) return status;
-    sharded.rows = sharded.shape.width / sharded.count;
     const int64_t weights = sharded.shape.width * sharded.shape.width;
     float *const bytes = malloc((size_t)weights * sizeof *bytes);
     if (bytes == NULL)
         return base_status_set(BASE_HOST_MEMORY, "no host memory to read %lld weights",
                                (long long)weights);
-    status = sharded_init(&sharded);
+    enum base_status status = sharded_init(&sharded);
     for (uint64_t step = 0; step < run->options.steps && status == BASE_OK; ++step) {
         status = step_run(&sharded, step, bytes);
         if (status == BASE_OK) status = workload_run_step(run);
