@@ -10,16 +10,14 @@
 static enum base_status block_take(const struct tensor_place *place, size_t bytes,
                                    cudaStream_t stream, void **data) {
     *data = NULL;
-    if (bytes == 0)
-        return BASE_OK;
+    if (bytes == 0) return BASE_OK;
     return allocator_malloc(place->allocator, place->device, bytes, stream, data);
 }
 
 // A free can be refused (an event that cannot be recorded); the block is then lost to the program
 // but still the allocator's, which returns it when it is destroyed.
 static void block_give(struct tensor_storage *storage) {
-    if (storage->data == NULL)
-        return;
+    if (storage->data == NULL) return;
     if (storage->deleter != NULL)
         storage->deleter(storage->context, storage->data);
     else if (storage->place.allocator != NULL)
@@ -40,11 +38,10 @@ static struct tensor_storage *storage_make(const struct tensor_place *place) {
 enum base_status tensor__storage_create(const struct tensor_place *place, size_t bytes,
                                         struct tensor_storage **result) {
     struct tensor_storage *storage = storage_make(place);
-    if (storage == NULL)
-        return BASE_HOST_MEMORY;
-    storage->stream = tensor_stream(place->device);
+    if (storage == NULL) return BASE_HOST_MEMORY;
     storage->is_resizable = true;
-    const enum base_status status = block_take(place, bytes, storage->stream, &storage->data);
+    const enum base_status status =
+        block_take(place, bytes, tensor_stream(place->device), &storage->data);
     if (status != BASE_OK) {
         free(storage);
         return status;
@@ -58,8 +55,7 @@ enum base_status tensor__storage_adopt(const struct tensor_place *place, void *d
                                        void (*deleter)(void *context, void *data), void *context,
                                        struct tensor_storage **result) {
     struct tensor_storage *storage = storage_make(place);
-    if (storage == NULL)
-        return BASE_HOST_MEMORY;
+    if (storage == NULL) return BASE_HOST_MEMORY;
     storage->place.allocator = NULL;
     storage->data = data;
     storage->bytes = bytes;
@@ -71,8 +67,7 @@ enum base_status tensor__storage_adopt(const struct tensor_place *place, void *d
 
 static enum base_status bytes_copy(const struct tensor_storage *storage, void *to, const void *from,
                                    size_t bytes, cudaStream_t stream) {
-    if (bytes == 0)
-        return BASE_OK;
+    if (bytes == 0) return BASE_OK;
     if (storage->place.kind == TENSOR_CPU) {
         memcpy(to, from, bytes);
         return BASE_OK;
@@ -92,19 +87,16 @@ enum base_status tensor__storage_resize(struct tensor_storage *storage, size_t b
     const cudaStream_t stream = tensor_stream(storage->place.device);
     void *data;
     enum base_status status = block_take(&storage->place, bytes, stream, &data);
-    if (status != BASE_OK)
-        return status;
+    if (status != BASE_OK) return status;
     status = bytes_copy(storage, data, storage->data,
                         bytes < storage->bytes ? bytes : storage->bytes, stream);
     if (status != BASE_OK) {
-        if (data != NULL)
-            (void)allocator_free(storage->place.allocator, data);
+        if (data != NULL) (void)allocator_free(storage->place.allocator, data);
         return status;
     }
     block_give(storage);
     storage->data = data;
     storage->bytes = bytes;
-    storage->stream = stream;
     return BASE_OK;
 }
 
@@ -119,16 +111,12 @@ static void storage_release(struct tensor_storage *storage) {
 }
 
 void tensor__storage_drop(struct tensor_storage *storage) {
-    if (storage == NULL)
-        return;
+    if (storage == NULL) return;
     enum tensor_count_drop drop = tensor_count_drop(&storage->count);
-    if (drop == TENSOR_COUNT_KEEP)
-        return;
+    if (drop == TENSOR_COUNT_KEEP) return;
     storage_release(storage);
-    if (drop == TENSOR_COUNT_RELEASE)
-        drop = tensor_count_drop_weak(&storage->count);
-    if (drop == TENSOR_COUNT_DESTROY)
-        free(storage);
+    if (drop == TENSOR_COUNT_RELEASE) drop = tensor_count_drop_weak(&storage->count);
+    if (drop == TENSOR_COUNT_DESTROY) free(storage);
 }
 
 //------------------------------------------------------------------------------------------------

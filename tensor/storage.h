@@ -18,7 +18,6 @@ struct tensor_storage {
     void *data; // NULL if there are no bytes
     size_t bytes;
     struct tensor_place place;
-    cudaStream_t stream;                        // on which the block was taken
     bool is_resizable;                          // false for memory that somebody else owns
     void (*deleter)(void *context, void *data); // of such memory; NULL: the allocator's free
     void *context;
