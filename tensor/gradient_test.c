@@ -169,8 +169,8 @@ static void embedding(const place *where, const struct tensor *in, struct tensor
 }
 static void cross_entropy_by(const place *where, const struct tensor *in, struct tensor *out,
                              enum tensor_reduction reduction) {
-    struct tensor targets = integers(where, (int64_t[]){3, TENSOR_IGNORED, 0, 3}, SIZES(4));
-    CHECK_OK(tensor_cross_entropy(in[0], targets, TENSOR_IGNORED, reduction, out));
+    struct tensor targets = integers(where, (int64_t[]){3, 1, 0, 3}, SIZES(4));
+    CHECK_OK(tensor_cross_entropy(in[0], targets, 1, reduction, out)); // one row is ignored
     tensor_release(&targets);
 }
 static void cross_entropy(const place *where, const struct tensor *in, struct tensor *out) {
@@ -180,8 +180,8 @@ static void cross_entropy_sum(const place *where, const struct tensor *in, struc
     cross_entropy_by(where, in, out, TENSOR_SUM);
 }
 static void cross_entropy_rows(const place *where, const struct tensor *in, struct tensor *out) {
-    struct tensor targets = integers(where, (int64_t[]){3, TENSOR_IGNORED, 0, 3}, SIZES(4));
-    CHECK_OK(tensor_cross_entropy_rows(in[0], targets, TENSOR_IGNORED, out));
+    struct tensor targets = integers(where, (int64_t[]){3, 1, 0, 3}, SIZES(4));
+    CHECK_OK(tensor_cross_entropy_rows(in[0], targets, 1, out));
     tensor_release(&targets);
 }
 static void cross_entropy_of_rows(const place *where, const struct tensor *in, struct tensor *out) {
@@ -345,8 +345,7 @@ static double evaluate(const struct example *example, const place *where,
     for (int i = 0; i < example->count; i++) {
         in[i] = nn_tensor(where, TENSOR_FLOAT64, example->sizes[i], example->ranks[i],
                           numbers->all[i], layout);
-        if (gradients != NULL)
-            CHECK_OK(tensor_set_requires_grad(in[i], true));
+        if (gradients != NULL) CHECK_OK(tensor_set_requires_grad(in[i], true));
     }
     example->run(where, in, &out);
     const struct tensor_geometry *shape = tensor_geometry(out);
@@ -354,8 +353,7 @@ static double evaluate(const struct example *example, const place *where,
     CHECK_OK(tensor_mul(out, tensor_operand_tensor(weight), &product));
     CHECK_OK(tensor_sum(product, &sum));
     const double value = nn_item(sum);
-    if (gradients != NULL)
-        CHECK_OK(tensor_backward(sum, (struct tensor){0}, false));
+    if (gradients != NULL) CHECK_OK(tensor_backward(sum, (struct tensor){0}, false));
     for (int i = 0; i < example->count; i++) {
         if (gradients != NULL) {
             BASE_CHECK(tensor_grad(in[i]).impl != NULL);

@@ -67,6 +67,37 @@ static void layers_refuse_what_does_not_fit(const struct operands *in) {
     CHECK_REFUSED(tensor_mean(in->integers, &out), "mean(): could not infer output dtype");
 }
 
+static struct tensor ones_on(struct tensor_place place, enum tensor_type type, const int64_t *sizes,
+                             int rank) {
+    struct tensor made;
+    CHECK_OK(tensor_ones(&place, type, sizes, rank, &made));
+    return made;
+}
+
+static void a_bias_of_another_type_is_refused(const struct operands *in) {
+    const struct tensor_place place = tensor_place(in->matrix);
+    struct tensor weight = ones_on(place, TENSOR_FLOAT32, SIZES(4, 3)), out;
+    struct tensor bias = ones_on(place, TENSOR_FLOAT64, SIZES(4));
+    CHECK_REFUSED(tensor_linear(in->matrix, weight, bias, &out),
+                  "self and mat2 must have the same dtype, but got Double and Float");
+    tensor_release(&weight);
+    tensor_release(&bias);
+}
+
+// Keys and values that are not as many; and dropout without numbers to draw from.
+static void attention_reads_nothing_that_is_not_there(const struct operands *in) {
+    const struct tensor_place place = tensor_place(in->matrix);
+    struct tensor keys = ones_on(place, TENSOR_FLOAT32, SIZES(4, 3)), out;
+    struct tensor values = ones_on(place, TENSOR_FLOAT32, SIZES(5, 3));
+    CHECK_REFUSED(tensor_scaled_dot_product_attention(in->matrix, keys, values, NULL, &out),
+                  "mat1 and mat2 shapes cannot be multiplied (2x4 and 5x3)");
+    CHECK_REFUSED(tensor_scaled_dot_product_attention(
+                      in->matrix, keys, keys, &(struct tensor_attention){.probability = 0.5}, &out),
+                  "dropout needs a generator");
+    tensor_release(&keys);
+    tensor_release(&values);
+}
+
 static void losses_and_attention_refuse_what_does_not_fit(const struct operands *in) {
     struct tensor out;
     CHECK_REFUSED(tensor_cross_entropy(in->matrix, in->targets, IGNORED, TENSOR_MEAN, &out),
@@ -113,6 +144,42 @@ static void optimizers_refuse_what_does_not_fit(const struct operands *in) {
     tensor_release(&turned);
 }
 
+// What is written must be writable, and all of it is looked at before the first write.
+static void what_cannot_be_written_is_refused_before_all(const struct operands *in) {
+    const struct tensor_place place = tensor_place(in->matrix);
+    const struct tensor_adamw adamw = {.rate = 1};
+    const uint32_t version = testing_version(in->matrix);
+    struct tensor row = ones_on(place, TENSOR_FLOAT32, SIZES(1, 3)), wide, expanded, gaps, gone;
+    wide = ones_on(place, TENSOR_FLOAT32, SIZES(2, 6));
+    CHECK_OK(tensor_expand(row, SIZES(2, 3), &expanded));
+    CHECK_OK(tensor_slice(wide, 1, 0, 6, 2, &gaps));
+    tensor_set_inference_mode(true);
+    gone = ones_on(place, TENSOR_FLOAT32, SIZES(2, 3));
+    tensor_set_inference_mode(false);
+    const struct tensor good[] = {in->matrix, in->matrix}, overlapping[] = {in->matrix, expanded},
+                        inference[] = {in->matrix, gone}, spread[] = {in->matrix, gaps};
+    CHECK_REFUSED(tensor_clip_grad_norm_(2, overlapping, 1, NULL), "single memory location");
+    CHECK_REFUSED(tensor_clip_grad_norm_(2, inference, 1, NULL), "Inplace update to inference");
+    CHECK_REFUSED(tensor_adamw_step(&adamw, 1, 2, spread, good, good, good),
+                  "adamw: the elements of parameter 1 have gaps or share memory");
+    CHECK_REFUSED(tensor_adamw_step(&adamw, 1, 2, inference, good, good, good),
+                  "Inplace update to inference");
+    CHECK_REFUSED(tensor_adamw_step(&adamw, 1, 2, good, good, inference, good),
+                  "Inplace update to inference");
+    CHECK_REFUSED(tensor_adamw_step(&adamw, 1, 2, good, good, good, inference),
+                  "Inplace update to inference");
+    BASE_CHECK_EQ(testing_version(in->matrix), version);
+    double *numbers = nn_read(in->matrix);
+    for (int i = 0; i < 6; i++)
+        BASE_CHECK(numbers[i] == 1);
+    free(numbers);
+    tensor_release(&row);
+    tensor_release(&wide);
+    tensor_release(&expanded);
+    tensor_release(&gaps);
+    tensor_release(&gone);
+}
+
 static void places_do_not_mix(const struct operands *a, const struct operands *b) {
     struct tensor out;
     const struct tensor none = {0};
@@ -123,7 +190,16 @@ static void places_do_not_mix(const struct operands *a, const struct operands *b
     CHECK_REFUSED(tensor_layer_norm(a->other, (int64_t[]){4, 5}, 2, b->other, none, 1, &out), part);
     CHECK_REFUSED(tensor_scaled_dot_product_attention(a->matrix, b->matrix, b->matrix, NULL, &out),
                   part);
+    CHECK_REFUSED(tensor_scaled_dot_product_attention(a->matrix, a->matrix, b->matrix, NULL, &out),
+                  part);
     CHECK_REFUSED(tensor_cross_entropy(a->whole, b->targets, IGNORED, TENSOR_MEAN, &out), part);
+    CHECK_REFUSED(tensor_sgd_step(&(struct tensor_sgd){.rate = 1}, 1, &a->matrix, &b->matrix, NULL),
+                  part);
+    const struct tensor both[] = {a->matrix, b->matrix};
+    CHECK_REFUSED(tensor_clip_grad_norm_(2, both, 1, NULL), part);
+    struct tensor weight = ones_on(tensor_place(a->matrix), TENSOR_FLOAT32, SIZES(4, 3));
+    CHECK_REFUSED(tensor_linear(a->matrix, weight, b->vector, &out), part);
+    tensor_release(&weight);
 }
 
 // A device would fault; the CPU refuses.
@@ -147,6 +223,9 @@ int main(void) {
         layers_refuse_what_does_not_fit(&in[which]);
         losses_and_attention_refuse_what_does_not_fit(&in[which]);
         optimizers_refuse_what_does_not_fit(&in[which]);
+        a_bias_of_another_type_is_refused(&in[which]);
+        attention_reads_nothing_that_is_not_there(&in[which]);
+        what_cannot_be_written_is_refused_before_all(&in[which]);
         BASE_CHECK_EQ(testing_live_blocks(&places[which]), blocks);
     }
     places_do_not_mix(&in[0], &in[1]);

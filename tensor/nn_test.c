@@ -154,8 +154,7 @@ static void norms_are_those_of_a_loop(const struct drawn *drawn) {
         for (int64_t j = 0; j < columns; j++)
             squares += (row[j] - mean) * (row[j] - mean) / (double)columns;
         wanted[i] = (x[i] - mean) / sqrt(squares + 0.1);
-        if (has_weight)
-            wanted[i] = wanted[i] * w[i % columns] + (is_rms ? 0 : b[i % columns]);
+        if (has_weight) wanted[i] = wanted[i] * w[i % columns] + (is_rms ? 0 : b[i % columns]);
     }
     check(drawn, out, wanted);
     tensor_release(&in);
@@ -309,32 +308,37 @@ static void dropout_goes_by_seed_and_place(const struct drawn *drawn) {
 static void cross_entropy_is_that_of_a_loop(const struct drawn *drawn) {
     const int64_t rows = 1 + draw(drawn, 5), classes = 1 + draw(drawn, 5);
     const bool is_mean = draw(drawn, 2);
-    int64_t chosen[8];
+    const int64_t ignored = classes > 1 && draw(drawn, 2) ? classes - 1 : IGNORED;
+    int64_t chosen[8], spread[16];
     double *x, *wanted = room(1), counted = 0;
-    struct tensor in = operand(drawn, SIZES(rows, classes), &x), targets, out;
+    struct tensor in = operand(drawn, SIZES(rows, classes), &x), all, targets, out;
     for (int64_t i = 0; i < rows; i++) {
         double sum = 0;
-        chosen[i] = i > 0 && draw(drawn, 3) == 0 ? IGNORED : draw(drawn, (int)classes);
+        chosen[i] = i > 0 && draw(drawn, 3) == 0 ? ignored : draw(drawn, (int)classes);
+        if (i == 0 && chosen[i] == ignored) chosen[i] = 0;
         for (int64_t j = 0; j < classes; j++)
             sum += exp(x[i * classes + j]);
-        if (chosen[i] == IGNORED)
-            continue;
+        if (chosen[i] == ignored) continue;
         wanted[0] += log(sum) - x[i * classes + chosen[i]];
         counted += 1;
     }
-    if (is_mean)
-        wanted[0] /= counted;
-    CHECK_OK(tensor_from_bytes(drawn->place, TENSOR_INT64, SIZES(rows), chosen, &targets));
-    CHECK_OK(tensor_cross_entropy(in, targets, IGNORED, is_mean ? TENSOR_MEAN : TENSOR_SUM, &out));
+    if (is_mean) wanted[0] /= counted;
+    const int64_t step = 1 + draw(drawn, 2); // targets with gaps, too
+    for (int64_t i = 0; i < rows * step; i++)
+        spread[i] = i % step == 0 ? chosen[i / step] : -1;
+    CHECK_OK(tensor_from_bytes(drawn->place, TENSOR_INT64, SIZES(rows * step), spread, &all));
+    CHECK_OK(tensor_slice(all, 0, 0, INT64_MAX, step, &targets));
+    tensor_release(&all);
+    CHECK_OK(tensor_cross_entropy(in, targets, ignored, is_mean ? TENSOR_MEAN : TENSOR_SUM, &out));
     check(drawn, out, wanted);
     struct tensor losses;
-    CHECK_OK(tensor_cross_entropy_rows(in, targets, IGNORED, &losses));
+    CHECK_OK(tensor_cross_entropy_rows(in, targets, ignored, &losses));
     wanted = room(rows);
     for (int64_t i = 0; i < rows; i++) {
         double sum = 0;
         for (int64_t j = 0; j < classes; j++)
             sum += exp(x[i * classes + j]);
-        wanted[i] = chosen[i] == IGNORED ? 0 : log(sum) - x[i * classes + chosen[i]];
+        wanted[i] = chosen[i] == ignored ? 0 : log(sum) - x[i * classes + chosen[i]];
     }
     check(drawn, losses, wanted);
     tensor_release(&in);
@@ -348,20 +352,21 @@ struct attention {
     bool is_causal;
     int64_t shift;
     const double *mask; // [l, s], or NULL
+    double scale;       // 0: 1 / sqrt(e)
 };
 
 static void attention_fill(const struct attention *shape, const double *q, const double *k,
                            const double *v, double *out) {
+    const double scale = shape->scale != 0 ? shape->scale : 1 / sqrt((double)shape->e);
     for (int64_t i = 0; i < shape->matrices * shape->l; i++) {
         const int64_t matrix = i / shape->l, row = i % shape->l;
         double sum = 0;
         for (int64_t j = 0; j < shape->s; j++) {
             const int64_t at = matrix * shape->s + j;
             double score = 0;
-            if (shape->is_causal && j > row + shape->shift)
-                continue;
+            if (shape->is_causal && j > row + shape->shift) continue;
             for (int64_t c = 0; c < shape->e; c++)
-                score += q[i * shape->e + c] * k[at * shape->e + c] / sqrt((double)shape->e);
+                score += q[i * shape->e + c] * k[at * shape->e + c] * scale;
             const double p =
                 exp(score + (shape->mask != NULL ? shape->mask[row * shape->s + j] : 0));
             sum += p;
@@ -385,6 +390,7 @@ static void attention_is_that_of_a_loop(const struct drawn *drawn) {
     struct tensor key = operand(drawn, SIZES(b, h, shape.s, shape.e), &k);
     struct tensor value = operand(drawn, SIZES(b, h, shape.s, shape.ev), &v);
     struct tensor_attention options = {.is_causal = draw(drawn, 2)};
+    options.scale = shape.scale = draw(drawn, 2) ? 0 : 0.75;
     if (options.is_causal)
         options.shift = shape.shift = draw(drawn, 2) ? 0 : shape.s - l;
     else if (draw(drawn, 2))
@@ -433,6 +439,28 @@ static void attention_sees_what_the_mask_shows(const struct drawn *drawn) {
     tensor_release(&key);
     tensor_release(&value);
     tensor_release(&mask);
+    free(q);
+    free(k);
+    free(v);
+}
+
+// One key for two heads: it broadcasts, in a chain of operators.
+static void attention_broadcasts_keys(const struct drawn *drawn) {
+    const struct attention shape = {.matrices = 2, .l = 2, .s = 3, .e = 2, .ev = 2};
+    double *q, *k, *v, keys[12], values[12], *wanted = room(8);
+    struct tensor query = operand(drawn, SIZES(1, 2, 2, 2), &q), out;
+    struct tensor key = operand(drawn, SIZES(1, 1, 3, 2), &k);
+    struct tensor value = operand(drawn, SIZES(1, 1, 3, 2), &v);
+    for (int i = 0; i < 12; i++) {
+        keys[i] = k[i % 6];
+        values[i] = v[i % 6];
+    }
+    CHECK_OK(tensor_scaled_dot_product_attention(query, key, value, NULL, &out));
+    attention_fill(&shape, q, keys, values, wanted);
+    check(drawn, out, wanted);
+    tensor_release(&query);
+    tensor_release(&key);
+    tensor_release(&value);
     free(q);
     free(k);
     free(v);
@@ -487,6 +515,36 @@ static void adamw_steps_by_its_formula(const struct drawn *drawn) {
     free(p);
 }
 
+static void sgd_steps_by_its_formula(const struct drawn *drawn) {
+    const struct tensor_sgd sgd = {
+        .rate = 0.1, .momentum = draw(drawn, 2) ? 0.5 : 0, .decay = draw(drawn, 2) ? 0.2 : 0};
+    struct drawn wide = *drawn;
+    wide.type = tensor_type_size(drawn->type) == 2 ? TENSOR_FLOAT32 : drawn->type;
+    double *p = nn_numbers(drawn->random, 6), v[6] = {0};
+    struct tensor self = nn_tensor(drawn->place, wide.type, SIZES(2, 3), p, NN_ROWS), velocity;
+    CHECK_OK(tensor_zeros_like(self, TENSOR_PRESERVE, &velocity));
+    double *wanted = nn_read(self);
+    for (int step = 1; step <= 3; step++) {
+        double *numbers = nn_numbers(drawn->random, 6);
+        struct tensor gradient = nn_tensor(drawn->place, wide.type, SIZES(2, 3), numbers, NN_ROWS);
+        double *g = nn_read(gradient);
+        const uint32_t before = testing_version(velocity);
+        CHECK_OK(tensor_sgd_step(&sgd, 1, &self, &gradient, sgd.momentum != 0 ? &velocity : NULL));
+        BASE_CHECK_EQ(testing_version(self), (uint32_t)step);
+        BASE_CHECK_EQ(testing_version(velocity), before + (sgd.momentum != 0));
+        for (int i = 0; i < 6; i++) {
+            v[i] = sgd.momentum * v[i] + g[i] + sgd.decay * wanted[i];
+            wanted[i] -= 0.1 * v[i];
+        }
+        tensor_release(&gradient);
+        free(numbers);
+        free(g);
+    }
+    check(&wide, self, wanted);
+    tensor_release(&velocity);
+    free(p);
+}
+
 static void clipping_scales_all_to_the_norm(const struct drawn *drawn) {
     double *x, *y, total = 0, *wanted = room(6), *other = room(5);
     struct tensor gradients[] = {operand(drawn, SIZES(2, 3), &x), operand(drawn, SIZES(5), &y)};
@@ -525,6 +583,8 @@ int main(int argc, char **argv) {
         cross_entropy_is_that_of_a_loop,
         attention_is_that_of_a_loop,
         attention_sees_what_the_mask_shows,
+        attention_broadcasts_keys,
+        sgd_steps_by_its_formula,
         adamw_steps_by_its_formula,
         clipping_scales_all_to_the_norm,
     };

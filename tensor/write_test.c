@@ -52,6 +52,81 @@ static void counters_are_shared_as_told(void) {
     testing_place_end(&place);
 }
 
+// Integers have no gradients, whatever they are copied from.
+static void integers_stay_off_the_graph(void) {
+    struct tensor_place place = testing_place();
+    struct tensor leaf = testing_range(&place, TENSOR_FLOAT32, SIZES(4)), integers;
+    CHECK_OK(tensor_set_requires_grad(leaf, true));
+    CHECK_OK(tensor_zeros(&place, TENSOR_INT64, SIZES(4), &integers));
+    CHECK_OK(tensor_copy_(integers, leaf));
+    BASE_CHECK(!tensor_requires_grad(integers));
+    int64_t values[4];
+    CHECK_OK(tensor_read(integers, values));
+    BASE_CHECK_EQ(values[3], 3);
+    tensor_release(&leaf);
+    tensor_release(&integers);
+    testing_place_end(&place);
+}
+
+static void an_item_is_of_its_kind(void) {
+    struct tensor_place place = testing_place();
+    static const enum tensor_type types[] = {TENSOR_BOOL, TENSOR_INT32, TENSOR_FLOAT16};
+    static const int kinds[] = {TENSOR_SCALAR_BOOL, TENSOR_SCALAR_INTEGER, TENSOR_SCALAR_FLOATING};
+    for (int index = 0; index < 3; index++) {
+        struct tensor self;
+        struct tensor_scalar value;
+        CHECK_OK(tensor_ones(&place, types[index], SIZES(1), &self));
+        CHECK_OK(tensor_item(self, &value));
+        BASE_CHECK_EQ(value.kind, kinds[index]);
+        tensor_release(&self);
+    }
+    testing_place_end(&place);
+}
+
+// self[i] = value: sizes of 1 before those of self[i] do not count.
+static void leading_ones_of_a_value_do_not_count(void) {
+    struct tensor_place place = testing_place();
+    struct tensor self = testing_range(&place, TENSOR_FLOAT32, SIZES(2, 3)), value;
+    float values[6];
+    CHECK_OK(tensor_ones(&place, TENSOR_FLOAT32, SIZES(1, 1, 3), &value));
+    CHECK_OK(tensor_assign_select(self, 0, 1, tensor_operand_tensor(value)));
+    CHECK_OK(tensor_read(self, values));
+    BASE_CHECK_EQ(values[2], 2);
+    BASE_CHECK_EQ(values[3], 1);
+    BASE_CHECK_EQ(testing_version(self), 1);
+    tensor_release(&value);
+    CHECK_OK(tensor_ones(&place, TENSOR_FLOAT32, SIZES(2, 3), &value));
+    CHECK_REFUSED(tensor_assign_select(self, 0, 1, tensor_operand_tensor(value)), "");
+    BASE_CHECK_EQ(testing_version(self), 1);
+    tensor_release(&value);
+    tensor_release(&self);
+    testing_place_end(&place);
+}
+
+// With gaps and turned round: `clone` keeps the order without the gaps, `to` another type lies in
+// rows.
+static void copies_of_what_has_gaps_lie_as_pytorchs(void) {
+    struct tensor_place place = testing_place();
+    struct tensor whole = testing_range(&place, TENSOR_FLOAT32, SIZES(4, 6)), turned, self, made;
+    CHECK_OK(tensor_transpose(whole, 0, 1, &turned));
+    CHECK_OK(tensor_slice(turned, 0, 0, 6, 2, &self)); // [3, 4], strides [2, 6]
+    CHECK_OK(tensor_clone(self, TENSOR_PRESERVE, &made));
+    BASE_CHECK_EQ(tensor_stride(made, 0), 1);
+    BASE_CHECK_EQ(tensor_stride(made, 1), 3);
+    tensor_release(&made);
+    CHECK_OK(tensor_to(self, TENSOR_FLOAT64, TENSOR_PRESERVE, &made));
+    BASE_CHECK_EQ(tensor_stride(made, 0), 4);
+    BASE_CHECK_EQ(tensor_stride(made, 1), 1);
+    double values[12];
+    CHECK_OK(tensor_read(made, values));
+    BASE_CHECK_EQ(values[5], 8); // row 1, column 1: whole[1][2]
+    tensor_release(&made);
+    tensor_release(&self);
+    tensor_release(&turned);
+    tensor_release(&whole);
+    testing_place_end(&place);
+}
+
 static void resize_to_the_same_shape_changes_nothing(void) {
     struct tensor_place place = testing_place();
     struct tensor matrix = testing_range(&place, TENSOR_FLOAT32, SIZES(2, 3)), turned;
@@ -142,8 +217,7 @@ OPERATION(run_to) { return tensor_to(s->a, TENSOR_FLOAT64, TENSOR_PRESERVE, resu
 OPERATION(run_reshape) {
     struct tensor turned;
     const enum base_status status = tensor_transpose(s->a, 0, 1, &turned);
-    if (status != BASE_OK)
-        return status;
+    if (status != BASE_OK) return status;
     const enum base_status reshaped = tensor_reshape(turned, SIZES(9), result);
     tensor_release(&turned);
     return reshaped;
@@ -210,8 +284,7 @@ static int walk(operation *run, bool needs_graph) {
         struct subject subject;
         struct tensor result = {0};
         subject_init(&subject);
-        if (!needs_graph)
-            CHECK_OK(tensor_set_requires_grad(subject.a, false));
+        if (!needs_graph) CHECK_OK(tensor_set_requires_grad(subject.a, false));
         const int64_t blocks = testing_live_blocks(&subject.place);
         tensor_host_allocator_fail_at(subject.place.allocator, (uint64_t)fail_at);
         const enum base_status status = run(&subject, &result);
@@ -223,8 +296,7 @@ static int walk(operation *run, bool needs_graph) {
         }
         tensor_release(&result);
         subject_deinit(&subject);
-        if (status == BASE_OK)
-            return fail_at - 1;
+        if (status == BASE_OK) return fail_at - 1;
     }
 }
 
@@ -249,6 +321,10 @@ static void operations_without_memory_leave_everything_as_it_was(void) {
 int main(void) {
     detached_writes_count_in_the_source_and_data_writes_do_not();
     counters_are_shared_as_told();
+    integers_stay_off_the_graph();
+    an_item_is_of_its_kind();
+    leading_ones_of_a_value_do_not_count();
+    copies_of_what_has_gaps_lie_as_pytorchs();
     resize_to_the_same_shape_changes_nothing();
     resize_within_the_storage_moves_nothing();
     tensor_past_its_storage_is_refused_and_not_read();
