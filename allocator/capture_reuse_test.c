@@ -37,6 +37,7 @@ struct block {
     int stream;            // its own
     uint32_t used_by;      // bits of other streams
     uint64_t users[WORDS]; // nodes
+    uint64_t freed_as;     // the how manieth
     uint32_t ticket;
 };
 
@@ -55,7 +56,7 @@ struct program {
     cudaGraphNode_t nodes[NODES_MAX];
     size_t node_count;
     uint64_t before[NODES_MAX][WORDS]; // nodes that come before each, itself included
-    uint64_t proven, unsound, safe;
+    uint64_t frees, proven, unsound, safe;
 };
 
 static void noop(const void *argument) { (void)argument; }
@@ -152,10 +153,13 @@ static void judge_answer(struct program *program, int stream, const uint64_t *to
         block->was_safe = capture.terminal_count > 0 && is_safe(block, before_next);
         program->safe += block->was_safe;
     }
+    uint64_t freed_as = 0;
     for (size_t index = 0; index < count; ++index) {
         struct block *const block = &program->blocks[tokens[index]];
         BASE_CHECK(block->is_waiting);
         block->is_waiting = false;
+        BASE_CHECK_LT(freed_as, block->freed_as); // they come in the order of the frees
+        freed_as = block->freed_as;
         ++program->proven;
         // Under the graph-wide rule a block of any stream is given back; it serves its own stream.
         if (block->stream != stream) {
@@ -261,6 +265,7 @@ static void step_free(struct program *program) {
                                          (uint64_t)number, &is_marked),
                       BASE_OK);
     block->is_waiting = true;
+    block->freed_as = ++program->frees;
 }
 
 static void step_allocate(struct program *program) {
@@ -321,13 +326,7 @@ static void end_capture(struct program *program) {
     cca__reuse_end(&program->reuse, capture);
 }
 
-static void run_program(struct program *program, uint64_t seed, bool replaces) {
-    program->random = base_random_init(seed, "capture reuse");
-    program->stream_count = 2 + pick(program, STREAMS_MAX - 1);
-    for (int stream = 0; stream < program->stream_count; ++stream)
-        CHECK_CUDA(cudaStreamCreateWithFlags(&program->streams[stream], cudaStreamNonBlocking));
-    for (int event = 0; event < EVENTS_MAX; ++event)
-        CHECK_CUDA(cudaEventCreateWithFlags(&program->events[event], cudaEventDisableTiming));
+static void run_capture(struct program *program, bool replaces) {
     CHECK_CUDA(cudaStreamBeginCapture(program->streams[0], cudaStreamCaptureModeThreadLocal));
     const int steps = 40 + pick(program, 220);
     const int launch = 20 + pick(program, 30), join = 10 + pick(program, 30);
@@ -350,6 +349,21 @@ static void run_program(struct program *program, uint64_t seed, bool replaces) {
     }
     drop_waiting(program);
     end_capture(program);
+    memset(program->blocks, 0, sizeof program->blocks);
+    memset(program->is_recorded, 0, sizeof program->is_recorded);
+}
+
+// Captures of the same streams, one after the other: the nodes of one may have the addresses that
+// those of an earlier one had.
+static void run_program(struct program *program, uint64_t seed, bool replaces) {
+    program->random = base_random_init(seed, "capture reuse");
+    program->stream_count = 2 + pick(program, STREAMS_MAX - 1);
+    for (int stream = 0; stream < program->stream_count; ++stream)
+        CHECK_CUDA(cudaStreamCreateWithFlags(&program->streams[stream], cudaStreamNonBlocking));
+    for (int event = 0; event < EVENTS_MAX; ++event)
+        CHECK_CUDA(cudaEventCreateWithFlags(&program->events[event], cudaEventDisableTiming));
+    for (int captures = 1 + pick(program, 2); captures > 0; --captures)
+        run_capture(program, replaces);
     cca__reuse_deinit(&program->reuse);
     cca__markers_deinit(&program->markers);
     for (int stream = 0; stream < program->stream_count; ++stream)

@@ -23,6 +23,11 @@ static void a_request_beside_a_capture_gives_it_nothing_too_early(const char *co
     void *const late = testing_malloc(setting->allocator, BLOCK, setting->main);
     if (!is_early) BASE_CHECK(late == block);
     testing_launch(setting->main);
+    // What the first form knew of the free is forgotten, although its markers are proven now.
+    testing_free(setting->allocator, take_used(setting));
+    testing_order(setting->side, setting->main);
+    testing_launch(setting->main);
+    testing_free(setting->allocator, testing_malloc(setting->allocator, BLOCK, setting->main));
     testing_free(setting->allocator, early);
     testing_free(setting->allocator, late);
     BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
@@ -64,6 +69,99 @@ static void a_request_beside_a_capture_gives_no_part_too_early(const char *confi
     testing_free(setting->allocator, smaller);
     BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
     testing_free(setting->allocator, setting->of_other_thread);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
+// Memory that one capture still uses does not come free with the end of another one, which was
+// under way when it was flushed.
+static void the_end_of_another_capture_gives_nothing_too_early(const char *config) {
+    struct setting *const setting = setting_make(config);
+    struct testing_capture another = {
+        .allocator = setting->allocator, .pool = second_pool, .stream = setting->other};
+    const cudaStream_t outside = testing_stream();
+    testing_capture_begin(&another, cudaStreamCaptureModeRelaxed);
+    testing_capture_begin(&setting->capture, cudaStreamCaptureModeRelaxed);
+    testing_launch(setting->other);
+    void *const block = take_used(setting);
+    testing_free(setting->allocator, block);
+    void *const flushing = testing_malloc(setting->allocator, 4096, outside);
+    BASE_CHECK_EQ(active(setting), 1);
+    BASE_CHECK_EQ(testing_capture_end(&another), cudaSuccess);
+    void *const early = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK(early != block);
+    testing_launch(setting->main);
+    testing_order(setting->side, setting->main);
+    testing_launch(setting->main);
+    BASE_CHECK(testing_malloc(setting->allocator, BLOCK, setting->main) == block);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    testing_free(setting->allocator, flushing);
+    testing_free(setting->allocator, early);
+    testing_free(setting->allocator, block);
+    testing_capture_destroy(&another);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
+// The first of two marked captures is over for the driver, its mark is not taken off yet: emptying
+// the cache would break the second.
+static void empty_cache_asks_for_each_capture(void) {
+    struct setting *const setting = setting_make("");
+    struct testing_capture another = {
+        .allocator = setting->allocator, .pool = second_pool, .stream = setting->other};
+    testing_free(setting->allocator, testing_malloc(setting->allocator, BLOCK, setting->side));
+    testing_capture_begin(&another, cudaStreamCaptureModeGlobal);
+    testing_launch(setting->other);
+    testing_capture_begin(&setting->capture, cudaStreamCaptureModeGlobal);
+    testing_launch(setting->main);
+    BASE_CHECK_EQ(cudaStreamEndCapture(setting->other, &another.graph), cudaSuccess);
+    BASE_CHECK_EQ(allocator_empty_cache(setting->allocator), BASE_OK);
+    BASE_CHECK_EQ(testing_stats(setting->allocator).num_device_free, 0);
+    BASE_CHECK_EQ(cca_capture_end(setting->allocator, DEVICE, atomic_load(&another.id)), BASE_OK);
+    BASE_CHECK_EQ(cca_pool_end(setting->allocator, DEVICE, second_pool), BASE_OK);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    testing_capture_destroy(&another);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
+// Flushes pass over what one of them left waiting; it may go by the end of its scope, before the
+// mark is taken off. The side stream used the block before it was captured, too.
+static void what_a_flush_left_may_go_with_its_scope(void) {
+    struct setting *const setting = setting_make(REUSE);
+    const cudaStream_t outside = testing_stream(), fork = testing_stream();
+    struct testing_capture another = {
+        .allocator = setting->allocator, .pool = second_pool, .stream = setting->other};
+    testing_capture_begin(&setting->capture, cudaStreamCaptureModeRelaxed);
+    void *const block = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK_EQ(allocator_record_stream(setting->allocator, block, setting->side), BASE_OK);
+    testing_launch(setting->main);
+    testing_order(setting->main, setting->side);
+    testing_launch(setting->side);
+    testing_free(setting->allocator, block);
+    void *const first = testing_malloc(setting->allocator, 4096, outside);
+    BASE_CHECK_EQ(active(setting), 2); // no event can be recorded
+    testing_order(setting->side, setting->main);
+    BASE_CHECK_EQ(cudaStreamEndCapture(setting->main, &setting->capture.graph), cudaSuccess);
+    BASE_CHECK_EQ(cca_pool_end(setting->allocator, DEVICE, pool_of_graph), BASE_OK);
+    // The next one that waits is found.
+    testing_capture_begin(&another, cudaStreamCaptureModeRelaxed);
+    void *const next = testing_malloc(setting->allocator, BLOCK, setting->other);
+    testing_launch(setting->other);
+    testing_order(setting->other, fork);
+    testing_launch(fork);
+    BASE_CHECK_EQ(allocator_record_stream(setting->allocator, next, fork), BASE_OK);
+    testing_free(setting->allocator, next);
+    BASE_CHECK_EQ(active(setting), 3);
+    void *const second = testing_malloc(setting->allocator, 4096, outside);
+    BASE_CHECK_EQ(active(setting), 2);
+    testing_order(fork, setting->other);
+    BASE_CHECK_EQ(testing_capture_end(&another), cudaSuccess);
+    BASE_CHECK_EQ(cca_capture_end(setting->allocator, DEVICE, atomic_load(&setting->capture.id)),
+                  BASE_OK);
+    testing_free(setting->allocator, first);
+    testing_free(setting->allocator, second);
+    testing_capture_destroy(&another);
     testing_capture_destroy(&setting->capture);
     setting_end(setting);
 }
@@ -197,8 +295,8 @@ static void a_pool_destroyed_while_its_graph_lives_keeps_the_blocks_in_use(void)
 // The block of the first capture is used in the part, and freed when that is over. The part's
 // stream captures nothing then, and what it did there is a node that none of the block's streams is
 // behind.
-static void what_a_part_used_waits_for_the_whole(void) {
-    struct setting *const setting = setting_make(REUSE);
+static void what_a_part_used_waits_for_the_whole(const char *config, bool flushes) {
+    struct setting *const setting = setting_make(config);
     testing_capture_begin(&setting->capture, cudaStreamCaptureModeRelaxed);
     void *const block = testing_malloc(setting->allocator, BLOCK, setting->main);
     testing_launch(setting->main);
@@ -208,12 +306,13 @@ static void what_a_part_used_waits_for_the_whole(void) {
     BASE_CHECK_EQ(allocator_record_stream(setting->allocator, block, setting->side), BASE_OK);
     BASE_CHECK_EQ(testing_capture_end(&part), cudaSuccess);
     testing_free(setting->allocator, block);
-    malloc_on_another_thread(setting); // flushes
+    if (flushes) malloc_on_another_thread(setting);
+    testing_launch(setting->main);
     void *const other = testing_malloc(setting->allocator, BLOCK, setting->main);
     BASE_CHECK(other != block);
     BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
     testing_free(setting->allocator, other);
-    testing_free(setting->allocator, setting->of_other_thread);
+    if (flushes) testing_free(setting->allocator, setting->of_other_thread);
     testing_capture_destroy(&part);
     testing_capture_destroy(&setting->capture);
     setting_end(setting);
@@ -227,17 +326,30 @@ int main(void) {
     a_request_beside_a_capture_gives_it_nothing_too_early(REUSE ",expandable_segments:True", false);
     a_request_beside_a_capture_gives_it_nothing_too_early(
         "expandable_segments:True,x_torch_faults:True", true);
+    a_request_beside_a_capture_gives_it_nothing_too_early("x_capture_reuse:markers", false);
+    a_request_beside_a_capture_gives_it_nothing_too_early("x_capture_reuse:markers_graph", false);
     a_request_beside_a_capture_gives_no_part_too_early("");
     a_request_beside_a_capture_gives_no_part_too_early(REUSE);
     a_request_beside_a_capture_gives_no_part_too_early("expandable_segments:True");
     a_request_beside_a_capture_gives_no_part_too_early(REUSE ",expandable_segments:True");
+    the_end_of_another_capture_gives_nothing_too_early("");
+    the_end_of_another_capture_gives_nothing_too_early(REUSE);
+    the_end_of_another_capture_gives_nothing_too_early("x_capture_reuse:markers");
+    empty_cache_asks_for_each_capture();
+    what_a_flush_left_may_go_with_its_scope();
     frees_come_from_other_threads();
     what_a_part_deferred_waits_for_the_whole();
     what_a_part_deferred_is_not_for_another_part("", false);
     what_a_part_deferred_is_not_for_another_part("", true);
     what_a_part_deferred_is_not_for_another_part(REUSE, false);
     what_a_part_deferred_is_not_for_another_part(REUSE, true);
+    what_a_part_deferred_is_not_for_another_part("x_capture_reuse:markers", false);
+    what_a_part_deferred_is_not_for_another_part("x_capture_reuse:markers", true);
     a_pool_destroyed_while_its_graph_lives_keeps_the_blocks_in_use();
-    what_a_part_used_waits_for_the_whole();
+    static const char *const forms[] = {"", REUSE, "x_capture_reuse:markers",
+                                        "x_capture_reuse:markers_graph"};
+    for (int form = 0; form < 4; ++form)
+        for (int flushes = 0; flushes < 2; ++flushes)
+            what_a_part_used_waits_for_the_whole(forms[form], flushes != 0);
     return 0;
 }

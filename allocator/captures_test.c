@@ -92,6 +92,25 @@ static void a_free_in_a_capture_waits_for_its_end(void) {
     setting_end(setting);
 }
 
+// It is the program's no more, whatever its memory waits for.
+static void a_deferred_free_counts_at_once(void) {
+    struct setting *const setting = setting_capturing("max_split_size_mb:20");
+    void *const block = take_used(setting);
+    struct allocator_stats stats = testing_stats(setting->allocator);
+    BASE_CHECK_EQ(stats.oversize_allocations.current, 1);
+    BASE_CHECK_EQ(stats.allocation[ALLOCATOR_STAT_ALL].current, 1);
+    testing_free(setting->allocator, block);
+    stats = testing_stats(setting->allocator);
+    BASE_CHECK_EQ(stats.oversize_allocations.current, 0);
+    BASE_CHECK_EQ(stats.allocation[ALLOCATOR_STAT_ALL].current, 0);
+    BASE_CHECK_EQ(stats.allocated_bytes[ALLOCATOR_STAT_ALL].current, 0);
+    BASE_CHECK_EQ(stats.active[ALLOCATOR_STAT_ALL].current, 1);
+    testing_order(setting->side, setting->main);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
 static void a_block_without_uses_is_free_at_once(void) {
     struct setting *const setting = setting_capturing("");
     void *const block = testing_malloc(setting->allocator, BLOCK, setting->main);
@@ -155,6 +174,19 @@ static void a_block_is_used_again_behind_its_uses(const char *config) {
     testing_free(setting->allocator, late);
     BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
     BASE_CHECK_EQ(active(setting), 0);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
+// The first form, which was that of 2.9, marks each stream with a node of the user's graph.
+static void a_free_adds_nodes(const char *config, size_t node_count) {
+    struct setting *const setting = setting_capturing(config);
+    size_t count = 0;
+    testing_free(setting->allocator, take_used(setting));
+    testing_order(setting->side, setting->main);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    BASE_CHECK_EQ(cudaGraphGetNodes(setting->capture.graph, NULL, &count), cudaSuccess);
+    BASE_CHECK_EQ(count, 2 + node_count); // two kernels
     testing_capture_destroy(&setting->capture);
     setting_end(setting);
 }
@@ -458,6 +490,7 @@ int main(void) {
     as_many_captures_are_marked_as_said();
     a_mark_alone_is_no_capture();
     a_free_in_a_capture_waits_for_its_end();
+    a_deferred_free_counts_at_once();
     a_block_without_uses_is_free_at_once();
     uses_from_before_a_capture_are_waited_for("", false);
     uses_from_before_a_capture_are_waited_for(REUSE, false);
@@ -468,6 +501,13 @@ int main(void) {
     a_block_is_used_again_behind_its_uses("x_capture_reuse:markers");
     a_block_is_used_again_behind_its_uses("x_capture_reuse:markers_graph");
     a_block_is_used_again_behind_its_uses("x_torch:2.9," REUSE);
+    a_free_adds_nodes("", 0);
+    a_free_adds_nodes(REUSE, 0);
+    a_free_adds_nodes("x_torch:2.10," REUSE, 0);
+    a_free_adds_nodes("x_torch:2.9," REUSE, 2);
+    a_free_adds_nodes("x_torch:2.9", 0);
+    a_free_adds_nodes("x_capture_reuse:markers", 2);
+    a_free_adds_nodes("x_capture_reuse:markers_graph", 2);
     for (int stream_count = 2; stream_count <= 12; ++stream_count)
         a_block_of_many_streams_is_used_again_behind_all(stream_count);
     the_end_of_the_scope_flushes(REUSE, true);

@@ -73,7 +73,7 @@ class Rules(unittest.TestCase):
         missing = []
         for _, _, _, held_by in rows():
             for name in re.findall(r"`([^`]+)`", held_by):
-                is_test = re.search(rf"^(static )?void {name}\(void\)", tests, re.M)
+                is_test = re.search(rf"^(static )?void {name}\(", tests, re.M)
                 others = [LOGS / f"{name}.log", EXAMPLES / f"{name}.c"]
                 if name.endswith("_test"):
                     others += [folder / f"{name}.c" for folder in FOLDERS]

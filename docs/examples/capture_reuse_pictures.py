@@ -228,6 +228,10 @@ def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__.strip())
     folder = pathlib.Path(os.environ.get("BUILD_WORKING_DIRECTORY", "."), sys.argv[1])
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        sys.exit(f"{folder}: {error.strerror}")
     pictures = {
         "capture_graphs": draw_graphs(read(printed("graphs"))),
         "capture_costs": draw_costs(printed("costs")),
