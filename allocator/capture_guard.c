@@ -6,6 +6,7 @@
 #include "allocator/expandable_blocks.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum base_status cca__guards_reserve_locked(struct cca__stream *stream, uint32_t *number) {
     if (stream->guards == NULL) {
@@ -31,7 +32,45 @@ void cca__guards_add_locked(struct cca__stream *stream, const struct cca__guard 
     cca__stream_set_special_locked(stream);
 }
 
+enum base_status cca__guard_set_streams(struct cca__guard *guard, const cudaStream_t *streams,
+                                        size_t count) {
+    guard->streams = malloc(count * sizeof *streams);
+    if (guard->streams == NULL)
+        return base_status_set(BASE_HOST_MEMORY, "out of host memory for %zu streams", count);
+    memcpy(guard->streams, streams, count * sizeof *streams);
+    guard->stream_count = count;
+    return BASE_OK;
+}
+
+static enum base_status watch(struct cca__stream *home, const struct cca__stream *stream,
+                              struct cca__guard *guard, struct cca__capture_reuse *reuse,
+                              struct cca__capture_state *state) {
+    enum base_status status =
+        cca__reuse_defer(reuse, state, guard->streams, guard->stream_count,
+                         cca__guard_token(stream, guard->number), &guard->ticket);
+    if (status != BASE_OK) return status;
+    free(guard->streams);
+    guard->streams = NULL;
+    return cca__capture_state_read(home->handle, state); // it went with the questions
+}
+
+enum base_status cca__guards_watch_locked(struct cca__stream *home,
+                                          struct cca__capture_reuse *reuse,
+                                          struct cca__capture_state *state) {
+    const struct cca__device *const device = home->device;
+    enum base_status status = BASE_OK;
+    for (size_t index = 0; index < device->stream_count && status == BASE_OK; ++index) {
+        const struct cca__stream *const stream = device->by_handle[index];
+        if (stream->handle != home->handle || stream->guards == NULL) continue;
+        for (size_t place = 0; place < stream->guards->count && status == BASE_OK; ++place)
+            if (stream->guards->guards[place].streams != NULL)
+                status = watch(home, stream, &stream->guards->guards[place], reuse, state);
+    }
+    return status;
+}
+
 static void remove_at(struct cca__stream *stream, size_t place) {
+    free(stream->guards->guards[place].streams);
     stream->guards->guards[place] = stream->guards->guards[--stream->guards->count];
     --stream->device->captures.guard_count;
     cca__stream_set_special_locked(stream);
@@ -60,6 +99,8 @@ void cca__guards_end_capture_locked(struct cca__stream *stream, uint64_t capture
 }
 
 void cca__guards_free(struct cca__stream *stream) {
+    for (size_t place = 0; stream->guards != NULL && place < stream->guards->count; ++place)
+        free(stream->guards->guards[place].streams);
     if (stream->guards != NULL) free(stream->guards->guards);
     free(stream->guards);
     stream->guards = NULL;

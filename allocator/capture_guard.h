@@ -5,6 +5,7 @@
 #ifndef TIDEMARK_ALLOCATOR_CAPTURE_GUARD_H
 #define TIDEMARK_ALLOCATOR_CAPTURE_GUARD_H
 
+#include "allocator/capture_graph.h"
 #include "allocator/core.h"
 
 struct cca__guard {
@@ -12,6 +13,10 @@ struct cca__guard {
     uint64_t captures; // marks: it goes with the last of them
     uint32_t number;   // of the guards of the stream
     uint32_t ticket;   // of capture_reuse.h; 0: nothing proves it
+    // To be asked for what proves it, the block's own first; NULL: done, or there is nothing. The
+    // guard's, and under captures_lock.
+    cudaStream_t *streams;
+    size_t stream_count;
 };
 
 struct cca__guards {
@@ -29,6 +34,17 @@ static inline uint64_t cca__guard_token(const struct cca__stream *stream, uint32
 static inline uint32_t cca__guard_stream_number(uint64_t token) {
     return (uint32_t)(token >> 32) & 0x7fffffff;
 }
+
+// The streams of a guard that is about to be added. BASE_HOST_MEMORY.
+enum base_status cca__guard_set_streams(struct cca__guard *guard, const cudaStream_t *streams,
+                                        size_t count) BASE_MUST_USE;
+// Asks for tickets of guards that have none yet. Only who captures may look at what a stream
+// depends on: the next call for it takes the answer away. So a flush, which any thread makes,
+// leaves it to the next request in the capture. STATE is that of the stream HOME. captures_lock
+// held.
+enum base_status cca__guards_watch_locked(struct cca__stream *home,
+                                          struct cca__capture_reuse *reuse,
+                                          struct cca__capture_state *state) BASE_MUST_USE;
 
 // Room for one more; *number is the one that it will have. BASE_HOST_MEMORY. Both locks held.
 enum base_status cca__guards_reserve_locked(struct cca__stream *stream,

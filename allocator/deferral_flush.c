@@ -53,7 +53,8 @@ static void drop_captured_uses(struct cca *cca, const struct cca__block *block) 
 }
 
 // Puts a guard behind for a block that is about to be free. What came before on its streams is the
-// latest that can still use it. Work in a part of the graph is on none of them: nothing proves it.
+// latest that can still use it: they are asked later, and what comes on them meanwhile counts too.
+// Work in a part of the graph is on none of them: nothing proves it.
 static enum base_status guard_locked(struct cca__device *device, uint32_t number) {
     struct cca *const cca = device->owner;
     const struct cca__block *const block = cca__block_at(cca, number);
@@ -67,15 +68,12 @@ static enum base_status guard_locked(struct cca__device *device, uint32_t number
     if (status == BASE_OK)
         status = cca__block_streams_init(cca, block, CCA__CAPTURED_USES, &streams);
     if (status != BASE_OK) return status;
-    struct cca__capture_state state;
     bool some_left = false;
     status = cca__block_streams_keep_captured(&streams, &some_left);
-    if (status == BASE_OK) status = cca__capture_state_read(stream->handle, &state);
     const bool is_in_part = (block->link[0] & CCA__DEFERRED_IN_PART) != 0 ||
                             (some_left && device->captures.marks.wholes != 0);
     if (status == BASE_OK && !is_in_part)
-        status = cca__reuse_defer(cca__reuse_of(device), &state, streams.handles, streams.count,
-                                  cca__guard_token(stream, guard.number), &guard.ticket);
+        status = cca__guard_set_streams(&guard, streams.handles, streams.count);
     cca__block_streams_deinit(&streams);
     if (status != BASE_OK) return status;
     cca__lock_take(&stream->lock);

@@ -139,7 +139,9 @@ static enum base_status look_locked(struct cca__stream *home, enum cca__reuse_fo
     const bool waits = captures->deferred_count + guard_count(captures) > 0;
     if (status != BASE_OK || !(waits || cca__reuse_of(device)->keeps_stale)) return status;
     if (form != CCA__FORM_TERMINALS && guard_count(captures) == 0) return BASE_OK;
-    return look_as(home, CCA__FORM_TERMINALS, state);
+    if (guard_count(captures) > 0)
+        status = cca__guards_watch_locked(home, cca__reuse_of(device), state);
+    return status == BASE_OK ? look_as(home, CCA__FORM_TERMINALS, state) : status;
 }
 
 static void lock_captures(struct cca__device *device, enum cca__reuse_form form) {
