@@ -1,6 +1,7 @@
 // Graph capture (captures.h): calls beside captures that are under way, from other threads and
 // streams, and captures that are parts of others.
 #include "allocator/captures.h"
+#include "allocator/checkpoint.h"
 #include "allocator/testing_setting.h"
 
 // A request beside the capture finishes what the capture deferred, for the books; but the capture
@@ -125,20 +126,26 @@ static void empty_cache_asks_for_each_capture(void) {
     setting_end(setting);
 }
 
-// Flushes pass over what one of them left waiting; it may go by the end of its scope, before the
-// mark is taken off. The side stream used the block before it was captured, too.
-static void what_a_flush_left_may_go_with_its_scope(void) {
-    struct setting *const setting = setting_make(REUSE);
-    const cudaStream_t outside = testing_stream(), fork = testing_stream();
-    struct testing_capture another = {
-        .allocator = setting->allocator, .pool = second_pool, .stream = setting->other};
-    testing_capture_begin(&setting->capture, cudaStreamCaptureModeRelaxed);
+// A block that is deferred until the end, since no event can be recorded for the side stream's use
+// from before it was captured.
+static void defer_until_the_end(struct setting *setting) {
     void *const block = testing_malloc(setting->allocator, BLOCK, setting->main);
     BASE_CHECK_EQ(allocator_record_stream(setting->allocator, block, setting->side), BASE_OK);
     testing_launch(setting->main);
     testing_order(setting->main, setting->side);
     testing_launch(setting->side);
     testing_free(setting->allocator, block);
+}
+
+// Flushes pass over what one of them left waiting; it may go by the end of its scope, before the
+// mark is taken off.
+static void what_a_flush_left_may_go_with_its_scope(void) {
+    struct setting *const setting = setting_make(REUSE);
+    const cudaStream_t outside = testing_stream(), fork = testing_stream();
+    struct testing_capture another = {
+        .allocator = setting->allocator, .pool = second_pool, .stream = setting->other};
+    testing_capture_begin(&setting->capture, cudaStreamCaptureModeRelaxed);
+    defer_until_the_end(setting);
     void *const first = testing_malloc(setting->allocator, 4096, outside);
     BASE_CHECK_EQ(active(setting), 2); // no event can be recorded
     testing_order(setting->side, setting->main);
@@ -166,13 +173,55 @@ static void what_a_flush_left_may_go_with_its_scope(void) {
     setting_end(setting);
 }
 
+static void what_a_flush_left_is_looked_at_after_the_capture(void) {
+    struct setting *const setting = setting_make("");
+    const cudaStream_t outside = testing_stream();
+    testing_capture_begin(&setting->capture, cudaStreamCaptureModeRelaxed);
+    defer_until_the_end(setting);
+    void *const first = testing_malloc(setting->allocator, 4096, outside);
+    testing_order(setting->side, setting->main);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    BASE_CHECK_EQ(active(setting), 2);
+    void *const second = testing_malloc(setting->allocator, 4096, outside); // records the event,
+    void *const third = testing_malloc(setting->allocator, 4096, outside);  // and asks it
+    BASE_CHECK_EQ(active(setting), 3);
+    testing_free(setting->allocator, first);
+    testing_free(setting->allocator, second);
+    testing_free(setting->allocator, third);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
+static void a_free_of_a_capture_under_way_keeps_its_pool_from_being_restored(void) {
+    struct setting *const setting = setting_make("");
+    struct cca_checkpoint *checkpoint;
+    struct cca_restored restored;
+    testing_capture_begin(&setting->capture, cudaStreamCaptureModeRelaxed);
+    testing_free(setting->allocator, testing_malloc(setting->allocator, BLOCK, setting->main));
+    BASE_CHECK_EQ(cca_checkpoint_get(setting->allocator, DEVICE, pool_of_graph, &checkpoint),
+                  BASE_OK);
+    defer_until_the_end(setting);
+    BASE_CHECK_EQ(cca_checkpoint_set(setting->allocator, checkpoint, &restored),
+                  BASE_INVALID_VALUE);
+    BASE_CHECK(testing_message_has("freed in a capture that is still under way"));
+    BASE_CHECK_EQ(active(setting), 1);
+    testing_order(setting->side, setting->main);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    BASE_CHECK_EQ(cca_checkpoint_set(setting->allocator, checkpoint, &restored), BASE_OK);
+    BASE_CHECK_EQ(active(setting), 0);
+    cca_restored_deinit(&restored);
+    cca_checkpoint_destroy(checkpoint);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
 static void free_on_another_thread(void *argument) {
     struct setting *const setting = argument;
     testing_free(setting->allocator, setting->of_other_thread);
 }
 
-static void frees_come_from_other_threads(void) {
-    struct setting *const setting = setting_capturing(REUSE);
+static void frees_come_from_other_threads(const char *config, bool reuses) {
+    struct setting *const setting = setting_capturing(config);
     void *const block = take_used(setting);
     setting->of_other_thread = block;
     struct base_thread thread;
@@ -180,8 +229,10 @@ static void frees_come_from_other_threads(void) {
     base_thread_join(&thread);
     BASE_CHECK_EQ(active(setting), 1);
     testing_order(setting->side, setting->main);
-    BASE_CHECK(testing_malloc(setting->allocator, BLOCK, setting->main) == block);
-    testing_free(setting->allocator, block);
+    testing_launch(setting->main);
+    void *const next = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK_EQ(next == block, reuses);
+    testing_free(setting->allocator, next);
     BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
     testing_capture_destroy(&setting->capture);
     setting_end(setting);
@@ -337,7 +388,11 @@ int main(void) {
     the_end_of_another_capture_gives_nothing_too_early("x_capture_reuse:markers");
     empty_cache_asks_for_each_capture();
     what_a_flush_left_may_go_with_its_scope();
-    frees_come_from_other_threads();
+    what_a_flush_left_is_looked_at_after_the_capture();
+    a_free_of_a_capture_under_way_keeps_its_pool_from_being_restored();
+    frees_come_from_other_threads("", false);
+    frees_come_from_other_threads(REUSE, true);
+    frees_come_from_other_threads("x_capture_reuse:markers", true);
     what_a_part_deferred_waits_for_the_whole();
     what_a_part_deferred_is_not_for_another_part("", false);
     what_a_part_deferred_is_not_for_another_part("", true);

@@ -111,6 +111,54 @@ static void a_deferred_free_counts_at_once(void) {
     setting_end(setting);
 }
 
+// Nor any that waits in the pool that the capture uses.
+static void a_request_in_a_capture_asks_no_event(const char *config) {
+    struct setting *const setting = setting_make(config);
+    BASE_CHECK_EQ(cca_pool_begin(setting->allocator, DEVICE, pool_of_graph, NULL), BASE_OK);
+    void *const block = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK_EQ(cca_pool_end(setting->allocator, DEVICE, pool_of_graph), BASE_OK);
+    testing_free_after_use(setting->allocator, block, setting->other);
+    testing_capture_begin(&setting->capture, cudaStreamCaptureModeGlobal);
+    const uint64_t queries = sim_call_count(SIM_CALL_EVENT_QUERY);
+    void *const inside = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK(inside != block);
+    BASE_CHECK_EQ(sim_call_count(SIM_CALL_EVENT_QUERY), queries);
+    BASE_CHECK_EQ(active(setting), 2);
+    testing_free(setting->allocator, inside);
+    testing_launch(setting->main);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    BASE_CHECK_EQ(cca_pool_release(setting->allocator, DEVICE, pool_of_graph), BASE_OK);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
+// Memory from before the capture goes back to where it came from, and the capture gets none of it.
+static void a_block_from_before_is_freed_to_its_own_pool(const char *config) {
+    struct setting *const setting = setting_make(config);
+    void *const plain = testing_malloc(setting->allocator, BLOCK, setting->main);
+    void *const used = testing_malloc(setting->allocator, BLOCK, setting->main);
+    testing_capture_begin(&setting->capture, cudaStreamCaptureModeGlobal);
+    testing_launch(setting->main);
+    testing_order(setting->main, setting->side);
+    testing_launch(setting->side);
+    BASE_CHECK_EQ(allocator_record_stream(setting->allocator, used, setting->side), BASE_OK);
+    testing_free(setting->allocator, plain);
+    testing_free(setting->allocator, used);
+    testing_order(setting->side, setting->main);
+    testing_launch(setting->main);
+    void *const inside = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK(inside != plain && inside != used);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    void *const first = testing_malloc(setting->allocator, BLOCK, setting->main);
+    void *const second = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK((first == plain && second == used) || (first == used && second == plain));
+    testing_free(setting->allocator, inside);
+    testing_free(setting->allocator, first);
+    testing_free(setting->allocator, second);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
 static void a_block_without_uses_is_free_at_once(void) {
     struct setting *const setting = setting_capturing("");
     void *const block = testing_malloc(setting->allocator, BLOCK, setting->main);
@@ -306,6 +354,8 @@ static void out_of_memory_in_a_capture_gives_nothing_back(const char *config) {
     BASE_CHECK_EQ(stats.num_device_free, 0);
     BASE_CHECK_EQ(stats.num_alloc_retries, 0);
     BASE_CHECK_EQ(stats.num_sync_all_streams, 0);
+    BASE_CHECK_EQ(sim_call_count(SIM_CALL_FREE), 0);
+    BASE_CHECK_EQ(sim_call_count(SIM_CALL_MEM_UNMAP), 0);
     testing_launch(setting->main); // the capture goes on
     void *const fits = testing_malloc(setting->allocator, 20 * BASE_MIB, setting->main);
     BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
@@ -492,6 +542,12 @@ int main(void) {
     a_free_in_a_capture_waits_for_its_end();
     a_deferred_free_counts_at_once();
     a_block_without_uses_is_free_at_once();
+    a_request_in_a_capture_asks_no_event("");
+    a_request_in_a_capture_asks_no_event(REUSE);
+    a_request_in_a_capture_asks_no_event("x_poll:own");
+    a_block_from_before_is_freed_to_its_own_pool("");
+    a_block_from_before_is_freed_to_its_own_pool(REUSE);
+    a_block_from_before_is_freed_to_its_own_pool("x_capture_reuse:markers");
     uses_from_before_a_capture_are_waited_for("", false);
     uses_from_before_a_capture_are_waited_for(REUSE, false);
     uses_from_before_a_capture_are_waited_for("x_torch_faults:True", true);
@@ -521,6 +577,8 @@ int main(void) {
     out_of_memory_in_a_capture_gives_nothing_back("");
     out_of_memory_in_a_capture_gives_nothing_back("expandable_segments:True");
     out_of_memory_in_a_capture_gives_nothing_back("max_split_size_mb:20");
+    out_of_memory_in_a_capture_gives_nothing_back(REUSE);
+    out_of_memory_in_a_capture_gives_nothing_back("x_capture_reuse:markers");
     requests_that_no_scope_takes_are_refused();
     empty_cache_in_a_capture_keeps_what_is_cached();
     the_current_stream_decides_where_it_is_told();

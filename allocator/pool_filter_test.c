@@ -5,27 +5,30 @@
 #include "base/thread.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #define CAPACITY (256 * BASE_MIB)
 
-static const struct allocator_pool_id pool_id = {.user = 1};
+static const struct allocator_pool_id pool_id = {.user = 1}, older_id = {.user = 2};
 
 static void ok(enum base_status status) {
     if (status != BASE_OK) base_check_context("%s", base_status_message());
     BASE_CHECK_EQ(status, BASE_OK);
 }
 
-static int64_t reserved_of_pool(struct allocator *allocator) {
+static int64_t reserved_of(struct allocator *allocator, struct allocator_pool_id id) {
     struct cca_pool_stats *pools;
     size_t count;
     ok(cca_pool_stats(allocator, 0, &pools, &count));
     int64_t bytes = 0;
     for (size_t index = 0; index < count; ++index)
-        if (pools[index].id.user == pool_id.user)
+        if (pools[index].id.user == id.user)
             bytes = pools[index].reserved_bytes[ALLOCATOR_STAT_ALL].current;
     free(pools);
     return bytes;
+}
+
+static int64_t reserved_of_pool(struct allocator *allocator) {
+    return reserved_of(allocator, pool_id);
 }
 
 static void end(struct allocator *allocator) {
@@ -89,9 +92,9 @@ static void a_filter_may_call_the_allocator(void) {
 
 struct slow {
     struct allocator *allocator;
-    cudaStream_t stream;
-    void *block; // of STREAM
-    _Atomic bool is_asked, may_answer, is_closed;
+    cudaStream_t stream, probing; // requests of PROBING are answered at once
+    void *block;                  // of STREAM
+    _Atomic bool is_asked, may_answer, is_closed, was_probed;
 };
 
 static void await(_Atomic bool *flag) {
@@ -101,7 +104,10 @@ static void await(_Atomic bool *flag) {
 
 static bool accepts_late(void *context, cudaStream_t stream) {
     struct slow *const slow = context;
-    (void)stream;
+    if (stream == slow->probing) {
+        atomic_store(&slow->was_probed, true);
+        return false;
+    }
     // It asks the driver, as filters of captures do.
     enum cudaStreamCaptureStatus status;
     BASE_CHECK_EQ(cudaStreamGetCaptureInfo(stream, &status, NULL, NULL, NULL, NULL, NULL),
@@ -130,21 +136,37 @@ static void calls_go_on_while_a_filter_is_asked(struct slow *slow) {
     cca_check(slow->allocator);
 }
 
+// The end of a scope waits for filters, but closes it before.
+static void await_closed(struct slow *slow) {
+    do {
+        atomic_store(&slow->was_probed, false);
+        testing_free(slow->allocator, testing_malloc(slow->allocator, 1000, slow->probing));
+    } while (atomic_load(&slow->was_probed));
+}
+
+// The request whose filter is asked meanwhile goes to the scope that is left.
 static void a_slow_filter_keeps_nobody_waiting_but_the_end_of_its_scope(void) {
-    struct slow slow = {.allocator = testing_create("", CAPACITY), .stream = testing_stream()};
+    struct slow slow = {.allocator = testing_create("", CAPACITY),
+                        .stream = testing_stream(),
+                        .probing = testing_stream()};
     const struct cca_pool_filter filter = {.accepts = accepts_late, .context = &slow};
     slow.block = testing_malloc(slow.allocator, 1 * BASE_MIB, slow.stream);
+    ok(cca_pool_begin(slow.allocator, 0, older_id, NULL));
     ok(cca_pool_begin(slow.allocator, 0, pool_id, &filter));
     struct base_thread asking, closing;
     base_thread_start(&asking, request, &slow);
     await(&slow.is_asked);
     calls_go_on_while_a_filter_is_asked(&slow);
     base_thread_start(&closing, close_scope, &slow);
-    BASE_CHECK_EQ(usleep(20000), 0);
+    await_closed(&slow);
     BASE_CHECK(!atomic_load(&slow.is_closed));
     atomic_store(&slow.may_answer, true);
     base_thread_join(&closing);
     base_thread_join(&asking);
+    BASE_CHECK_EQ(reserved_of(slow.allocator, pool_id), 0);
+    BASE_CHECK_LE(30 * BASE_MIB, reserved_of(slow.allocator, older_id));
+    ok(cca_pool_end(slow.allocator, 0, older_id));
+    ok(cca_pool_release(slow.allocator, 0, older_id));
     end(slow.allocator);
 }
 
