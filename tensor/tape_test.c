@@ -449,6 +449,16 @@ static void modes_leave_no_graph(void) {
     tensor_set_grad_mode(true);
     BASE_CHECK(!tensor_requires_grad(result));
     tensor_release(&result);
+    // The mode is what stands in the way of a view's writes, not that it is one of several outputs.
+    struct tensor_list parts;
+    tensor_set_grad_mode(false);
+    CHECK_OK(tensor_split(leaf, 2, 0, &parts));
+    tensor_set_grad_mode(true);
+    BASE_CHECK_EQ(strcmp(tensor_creation(parts.tensors[0]), "no_grad_mode"), 0);
+    tensor_list_free(&parts);
+    CHECK_OK(tensor_split(leaf, 2, 0, &parts));
+    BASE_CHECK_EQ(strcmp(tensor_creation(parts.tensors[0]), "multi_output_node"), 0);
+    tensor_list_free(&parts);
     tensor_set_inference_mode(true);
     CHECK_OK(tensor_mul(leaf, OF(leaf), &result));
     tensor_set_inference_mode(false);
