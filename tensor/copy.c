@@ -92,8 +92,6 @@ enum base_status tensor_to(struct tensor self, enum tensor_type type, enum tenso
         return BASE_OK;
     }
     struct tensor_geometry geometry;
-    if (format == TENSOR_PRESERVE && (self.impl->flags & TENSOR_IS_DENSE) == 0)
-        format = tensor_geometry_suggested(&self.impl->geometry);
     const enum base_status status = like(self.impl, format, &geometry);
     if (status != BASE_OK)
         return status;

@@ -33,8 +33,7 @@ static enum base_status index_read(struct tensor index, int64_t **values) {
     if (bytes == NULL || numbers == NULL)
         status =
             base_status_set(BASE_HOST_MEMORY, "no host memory for %lld indices", (long long)numel);
-    if (status == BASE_OK)
-        status = tensor_read(index, bytes);
+    if (status == BASE_OK) status = tensor_read(index, bytes);
     if (status == BASE_OK) {
         const struct tensor_loop loop = {
             .operation = TENSOR_COPY,
@@ -66,8 +65,7 @@ static enum base_status mask_rows(const struct tensor_geometry *self, struct ten
                 tensor_sizes_text(mask->sizes, mask->rank, a), dim,
                 tensor_sizes_text(self->sizes, self->rank, b), dim);
     for (int64_t place = 0; place < mask->numel; place++) {
-        if (values[place] == 0)
-            continue;
+        if (values[place] == 0) continue;
         int64_t rest = place, offset = 0;
         for (int dim = mask->rank - 1; dim >= 0; dim--) {
             offset += rest % mask->sizes[dim] * self->strides[dim];
@@ -80,8 +78,7 @@ static enum base_status mask_rows(const struct tensor_geometry *self, struct ten
 
 static enum base_status number_rows(const struct tensor_geometry *self, int64_t numel,
                                     const int64_t *values, struct rows *rows) {
-    if (self->rank == 0)
-        return tensor__error_index("too many indices for tensor of dimension 0");
+    if (self->rank == 0) return tensor__error_index("too many indices for tensor of dimension 0");
     const int64_t size = self->sizes[0];
     for (int64_t place = 0; place < numel; place++) {
         if (values[place] < -size || values[place] >= size)
@@ -102,8 +99,7 @@ static enum base_status rows_find(struct tensor self, struct tensor index, struc
             "tensors used as indices must be long, int, byte or bool tensors");
     int64_t *values;
     enum base_status status = index_read(index, &values);
-    if (status != BASE_OK)
-        return status;
+    if (status != BASE_OK) return status;
     rows->offsets = malloc((size_t)(places->numel + 1) * sizeof *rows->offsets);
     if (rows->offsets == NULL)
         status = base_status_set(BASE_HOST_MEMORY, "no host memory for %lld rows",
@@ -113,8 +109,7 @@ static enum base_status rows_find(struct tensor self, struct tensor index, struc
     else
         status = number_rows(from, places->numel, values, rows);
     free(values);
-    if (status != BASE_OK)
-        return status;
+    if (status != BASE_OK) return status;
     const int used = is_mask(type) ? places->rank : 1;
     int64_t sizes[2 * TENSOR_RANK_MAX];
     rows->index_rank = is_mask(type) ? 1 : places->rank;
@@ -177,10 +172,8 @@ enum base_status tensor_index(struct tensor self, struct tensor index, struct te
     }
     enum base_status status =
         tape_begin(&tape_index, &self, 1, 1, sizeof(struct tape_sum_payload), &node);
-    if (status == BASE_OK)
-        status = rows_find(self, index, &rows);
-    if (status == BASE_OK && node != NULL)
-        status = tape_save(node, 1, index.impl);
+    if (status == BASE_OK) status = rows_find(self, index, &rows);
+    if (status == BASE_OK && node != NULL) status = tape_save(node, 1, index.impl);
     if (status == BASE_OK)
         status = tensor__impl_alloc(&self.impl->storage->place, self.impl->type, &rows.shape,
                                     &made.impl);
@@ -210,8 +203,7 @@ static enum base_status values_expand(struct tensor self, const struct rows *row
     else
         status =
             tensor_full(&self.impl->storage->place, self.impl->type, NULL, 0, value.number, &whole);
-    if (status != BASE_OK)
-        return status;
+    if (status != BASE_OK) return status;
     char a[TENSOR_SIZES_TEXT_SIZE], b[TENSOR_SIZES_TEXT_SIZE];
     const struct tensor_geometry *from = &whole.impl->geometry;
     if (whole.impl->type != self.impl->type)
@@ -228,6 +220,21 @@ static enum base_status values_expand(struct tensor self, const struct rows *row
     return status;
 }
 
+// Neither what is written nor where may lie in SELF, not even as SELF itself. One number to where a
+// mask says is filled in: read before the write.
+static enum base_status overlap_check(struct tensor self, struct tensor index,
+                                      struct tensor_operand_value value, bool accumulate) {
+    const struct tensor_impl *from = value.tensor.impl;
+    const bool is_filled =
+        !accumulate && index.impl->type == TENSOR_BOOL && from != NULL && from->geometry.numel == 1;
+    enum base_status status = BASE_OK;
+    if (from != NULL && !is_filled)
+        status = tensor__check_no_overlap(self.impl, &self.impl->geometry, from);
+    return status != BASE_OK
+               ? status
+               : tensor__check_no_overlap(self.impl, &self.impl->geometry, index.impl);
+}
+
 enum base_status tensor_index_put_(struct tensor self, struct tensor index,
                                    struct tensor_operand_value value, bool accumulate) {
     struct tensor_write write;
@@ -236,27 +243,22 @@ enum base_status tensor_index_put_(struct tensor self, struct tensor index,
     enum base_status status =
         tensor__write_begin(&tape_index_put, (struct tensor[]){self, value.tensor}, 2,
                             sizeof(struct tape_sum_payload), false, &write);
-    if (status != BASE_OK)
-        return status;
+    if (status != BASE_OK) return status;
     const bool was_off = tensor__gradients_off();
     if (tensor_geometry_is_expanded(&self.impl->geometry))
         tensor__warn(
             "Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor "
             "before performing this operation. This also applies to advanced indexing e.g. "
             "tensor[indices] = tensor");
-    status = rows_find(self, index, &rows);
-    if (status == BASE_OK)
-        status = values_expand(self, &rows, value, &values);
+    status = overlap_check(self, index, value, accumulate);
+    if (status == BASE_OK) status = rows_find(self, index, &rows);
+    if (status == BASE_OK) status = values_expand(self, &rows, value, &values);
     if (status == BASE_OK && write.node != NULL) {
         ((struct tape_sum_payload *)write.node->payload)->is_kept = accumulate;
         status = tape_save(write.node, 2, index.impl);
     }
-    if (status == BASE_OK)
-        status = tensor__check_same_device(self.impl, values.impl);
-    if (status == BASE_OK)
-        status = tensor__check_no_partial_overlap(self.impl, values.impl);
-    if (status == BASE_OK)
-        status = tensor__impl_check_writable(self.impl);
+    if (status == BASE_OK) status = tensor__check_same_device(self.impl, values.impl);
+    if (status == BASE_OK) status = tensor__impl_check_writable(self.impl);
     for (int64_t number = 0; number < rows.count && status == BASE_OK; number++) {
         struct tensor_impl to = row_of_self(self.impl, &rows, number);
         const struct tensor_impl from = row_of_result(values.impl, &rows, number);

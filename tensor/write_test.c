@@ -103,24 +103,24 @@ static void leading_ones_of_a_value_do_not_count(void) {
     testing_place_end(&place);
 }
 
-// With gaps and turned round: `clone` keeps the order without the gaps, `to` another type lies in
-// rows.
-static void copies_of_what_has_gaps_lie_as_pytorchs(void) {
+// With gaps and turned round: the order stays, the gaps go.
+static void copies_of_what_has_gaps_have_none(void) {
     struct tensor_place place = testing_place();
     struct tensor whole = testing_range(&place, TENSOR_FLOAT32, SIZES(4, 6)), turned, self, made;
     CHECK_OK(tensor_transpose(whole, 0, 1, &turned));
     CHECK_OK(tensor_slice(turned, 0, 0, 6, 2, &self)); // [3, 4], strides [2, 6]
-    CHECK_OK(tensor_clone(self, TENSOR_PRESERVE, &made));
-    BASE_CHECK_EQ(tensor_stride(made, 0), 1);
-    BASE_CHECK_EQ(tensor_stride(made, 1), 3);
-    tensor_release(&made);
-    CHECK_OK(tensor_to(self, TENSOR_FLOAT64, TENSOR_PRESERVE, &made));
-    BASE_CHECK_EQ(tensor_stride(made, 0), 4);
-    BASE_CHECK_EQ(tensor_stride(made, 1), 1);
-    double values[12];
-    CHECK_OK(tensor_read(made, values));
-    BASE_CHECK_EQ(values[5], 8); // row 1, column 1: whole[1][2]
-    tensor_release(&made);
+    for (int way = 0; way < 2; way++) {
+        double values[12];
+        CHECK_OK(way == 0 ? tensor_clone(self, TENSOR_PRESERVE, &made)
+                          : tensor_to(self, TENSOR_FLOAT64, TENSOR_PRESERVE, &made));
+        BASE_CHECK_EQ(tensor_stride(made, 0), 1);
+        BASE_CHECK_EQ(tensor_stride(made, 1), 3);
+        if (way == 1) {
+            CHECK_OK(tensor_read(made, values));
+            BASE_CHECK_EQ(values[5], 8); // row 1, column 1: whole[1][2]
+        }
+        tensor_release(&made);
+    }
     tensor_release(&self);
     tensor_release(&turned);
     tensor_release(&whole);
@@ -170,6 +170,29 @@ static void tensor_past_its_storage_is_refused_and_not_read(void) {
     BASE_CHECK_EQ(testing_version(self), 0);
     tensor_storage_release(&storage);
     tensor_release(&self);
+    testing_place_end(&place);
+}
+
+// index_put_ refuses values and indices that lie in what is written, all of it or a part.
+static void a_tensor_is_not_indexed_into_itself(void) {
+    struct tensor_place place = testing_place();
+    struct tensor self = testing_range(&place, TENSOR_INT64, SIZES(4)), first, rest, index;
+    CHECK_OK(tensor_slice(self, 0, 0, 3, 1, &first));
+    CHECK_OK(tensor_slice(self, 0, 1, 4, 1, &rest));
+    CHECK_OK(tensor_from_bytes(&place, TENSOR_INT64, SIZES(3), (int64_t[]){2, 1, 0}, &index));
+    static const char *const part = "some elements of the input tensor and the written-to tensor";
+    CHECK_REFUSED(tensor_index_put_(first, index, tensor_operand_tensor(rest), false), part);
+    CHECK_REFUSED(tensor_index_put_(first, index, tensor_operand_tensor(first), false), part);
+    CHECK_REFUSED(tensor_index_put_(first, first, number(7), true), part);
+    BASE_CHECK_EQ(testing_version(self), 0);
+    int64_t values[4];
+    CHECK_OK(tensor_read(self, values));
+    for (int i = 0; i < 4; i++)
+        BASE_CHECK_EQ(values[i], i);
+    tensor_release(&self);
+    tensor_release(&first);
+    tensor_release(&rest);
+    tensor_release(&index);
     testing_place_end(&place);
 }
 
@@ -324,7 +347,8 @@ int main(void) {
     integers_stay_off_the_graph();
     an_item_is_of_its_kind();
     leading_ones_of_a_value_do_not_count();
-    copies_of_what_has_gaps_lie_as_pytorchs();
+    copies_of_what_has_gaps_have_none();
+    a_tensor_is_not_indexed_into_itself();
     resize_to_the_same_shape_changes_nothing();
     resize_within_the_storage_moves_nothing();
     tensor_past_its_storage_is_refused_and_not_read();
