@@ -91,6 +91,7 @@ static void tensors_of_two_devices_do_not_mix(void) {
     CHECK_REFUSED(tensor_add(host, tensor_operand_tensor(device), tensor_integer(1), &result),
                   "found at least two devices, cpu and cuda:0!");
     CHECK_REFUSED(tensor_set_(host, device), "another device");
+    CHECK_REFUSED(tensor_cat_out(host, &device, 1, 0), "Expected all tensors to be on the same");
     BASE_CHECK_EQ(testing_version(host), 0);
     tensor_release(&host);
     tensor_release(&device);
