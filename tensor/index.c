@@ -226,7 +226,7 @@ static enum base_status overlap_check(struct tensor self, struct tensor index,
                                       struct tensor_operand_value value, bool accumulate) {
     const struct tensor_impl *from = value.tensor.impl;
     const bool is_filled =
-        !accumulate && index.impl->type == TENSOR_BOOL && from != NULL && from->geometry.numel == 1;
+        !accumulate && is_mask(index.impl->type) && from != NULL && from->geometry.numel == 1;
     enum base_status status = BASE_OK;
     if (from != NULL && !is_filled)
         status = tensor__check_no_overlap(self.impl, &self.impl->geometry, from);

@@ -159,6 +159,7 @@ static void what_cannot_be_written_is_refused_before_all(const struct operands *
     const struct tensor good[] = {in->matrix, in->matrix}, overlapping[] = {in->matrix, expanded},
                         inference[] = {in->matrix, gone}, spread[] = {in->matrix, gaps};
     CHECK_REFUSED(tensor_clip_grad_norm_(2, overlapping, 1, NULL), "single memory location");
+    CHECK_REFUSED(tensor_addcmul_(expanded, in->matrix, in->matrix, 1), "single memory location");
     CHECK_REFUSED(tensor_clip_grad_norm_(2, inference, 1, NULL), "Inplace update to inference");
     CHECK_REFUSED(tensor_adamw_step(&adamw, 1, 2, spread, good, good, good),
                   "adamw: the elements of parameter 1 have gaps or share memory");
@@ -195,6 +196,7 @@ static void places_do_not_mix(const struct operands *a, const struct operands *b
     CHECK_REFUSED(tensor_cross_entropy(a->whole, b->targets, IGNORED, TENSOR_MEAN, &out), part);
     CHECK_REFUSED(tensor_sgd_step(&(struct tensor_sgd){.rate = 1}, 1, &a->matrix, &b->matrix, NULL),
                   part);
+    CHECK_REFUSED(tensor_addcdiv_(a->matrix, a->matrix, b->matrix, 1), part);
     const struct tensor both[] = {a->matrix, b->matrix};
     CHECK_REFUSED(tensor_clip_grad_norm_(2, both, 1, NULL), part);
     struct tensor weight = ones_on(tensor_place(a->matrix), TENSOR_FLOAT32, SIZES(4, 3));

@@ -5,6 +5,7 @@
 #include "tensor/testing.h"
 #include "tensor/view_call.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static void empty_dimensions_count_as_one_in_strides(void) {
@@ -87,6 +88,8 @@ static void bad_lists_are_refused(void) {
     CHECK_REFUSED(tensor_select(self, 0, INT64_MIN, &result), "out of range");
     CHECK_REFUSED(tensor_unfold(self, 0, 2, 0, &result), "step is 0 but must be > 0");
     CHECK_REFUSED(tensor_expand(self, SIZES(INT64_MAX, 4), &result), "overflow");
+    CHECK_REFUSED(tensor_arange(&place, TENSOR_FLOAT32, 0, INFINITY, 1, &result),
+                  "unsupported range: 0 -> inf");
     tensor_release(&self);
     testing_place_end(&place);
 }

@@ -189,6 +189,16 @@ static void a_tensor_is_not_indexed_into_itself(void) {
     CHECK_OK(tensor_read(self, values));
     for (int i = 0; i < 4; i++)
         BASE_CHECK_EQ(values[i], i);
+    // One of its numbers where a mask says: filled in.
+    struct tensor last, mask;
+    CHECK_OK(tensor_select(self, 0, 3, &last));
+    CHECK_OK(tensor_from_bytes(&place, TENSOR_BOOL, SIZES(4), (bool[]){1, 0, 1, 0}, &mask));
+    CHECK_OK(tensor_index_put_(self, mask, tensor_operand_tensor(last), false));
+    CHECK_OK(tensor_read(self, values));
+    BASE_CHECK_EQ(values[0], 3);
+    BASE_CHECK_EQ(values[1], 1);
+    tensor_release(&last);
+    tensor_release(&mask);
     tensor_release(&self);
     tensor_release(&first);
     tensor_release(&rest);
