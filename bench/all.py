@@ -22,8 +22,8 @@ SPEED_EVENT_COUNT = 1000000
 def parse(argv):
     parser = program.Parser(
         prog="all",
-        description="Replays every bundled trace under allocator configurations, measures host "
-        "cost, limits and replay speed, and writes the report.",
+        description="Replays every bundled trace and runs every workload under allocator "
+        "configurations, measures host cost, limits and replay speed, and writes the report.",
         epilog="Without --config: those of //bench:replay, six of them.",
     )
     parser.add_argument(
@@ -60,16 +60,17 @@ def job(run, argv, tools=None):
 
     def steps(folder):
         shared = ["--out", folder, "--seed", options.seed] + (["--quick"] if options.quick else [])
-        replay = [tools.replay] + shared
+        configs = []
         for config in options.config or []:
-            replay += ["--config", config]
+            configs += ["--config", config]
+        replay = [tools.replay] + shared + configs
         if options.capacity:
             replay += ["--capacity", options.capacity]
         # The replays come first: they are the ones that can refuse an option.
         simulated = os.path.exists(tools.simulator)
         captures = os.path.exists(tools.capture)
         tensors = os.path.exists(tools.tensor)
-        count = 5 + simulated + captures + tensors
+        count = 6 + simulated + captures + tensors
         traces = len(tools.traces)
         runner.step(1, count, f"replay of {traces} bundled traces under allocator settings")
         run.run(replay + tools.traces)
@@ -81,11 +82,13 @@ def job(run, argv, tools=None):
         limits.extend(["", "Cost of the caching allocator, beside its limits"] + table.splitlines())
         runner.step(4, count, f"replay speed over {SPEED_EVENT_COUNT:,} allocations and frees")
         measure_replay_speed(run, tools, shared, options.seed)
+        runner.step(5, count, "programs that use memory as models do, under allocator settings")
+        run.run([tools.workloads] + shared + configs)
         if simulated:
-            runner.step(5, count, "host cost of the simulated device")
+            runner.step(6, count, "host cost of the simulated device")
             run.run([tools.simulator] + shared)
         if tensors:
-            runner.step(5 + simulated, count, "cost of tensors, beside its limits")
+            runner.step(6 + simulated, count, "cost of tensors, beside its limits")
             table = run.run([tools.tensor, "--quick"] + shared)
             limits.extend(["", "Cost of tensors, beside its limits"] + table.splitlines())
         if captures:

@@ -42,6 +42,7 @@ class Tools:
         self.allocator = os.path.join(root, "bench/allocator_tool")
         self.replay = os.path.join(root, "bench/replay_tool")
         self.replay_speed = os.path.join(root, "bench/replay_speed_tool")
+        self.workloads = os.path.join(root, "bench/workloads")
         # Absent with --config=cuda.
         self.simulator = os.path.join(root, "bench/simulator")
         self.capture = os.path.join(root, "bench/capture")

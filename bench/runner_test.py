@@ -54,7 +54,7 @@ sys.exit(130)
 
 MEASURED = [
     "allocator.json", "capture.json", "host_cost.json", "replay.json", "replay_speed.json", "simulator.json",
-    "tensor.json",
+    "tensor.json", "workloads.json",
 ]
 
 
@@ -75,6 +75,7 @@ class Programs(unittest.TestCase):
         self.install("bench/capture", self.write("capture.json") + "echo reserved less")
         self.install("bench/simulator", self.write("simulator.json"))
         self.install("bench/tensor", self.write("tensor.json") + "echo views within")
+        self.install("bench/workloads", self.write("workloads.json"))
         self.install("trace/make", MAKE)
         self.install("reports/page", PAGE)
         self.install("trace/bundled/b.tmt", "")
@@ -148,6 +149,8 @@ class Programs(unittest.TestCase):
         host_cost = self.arguments_of("host_cost.json")
         self.assertEqual(host_cost, ["--out", self.out, "--seed", "9", "--quick"])
         self.assertEqual(self.arguments_of("simulator.json"), host_cost)
+        self.assertEqual(self.arguments_of("workloads.json"), host_cost)
+        self.assertIn("\n\ntraining: a step takes ", output)
         limits = self.arguments_of("allocator.json")  # no trace here is a __default
         self.assertEqual(limits, ["--quick", *host_cost])
         self.assertEqual(self.arguments_of("capture.json"), ["--quick", *host_cost])
@@ -160,8 +163,9 @@ class Programs(unittest.TestCase):
     def test_own_configurations_are_passed_on(self):
         status, _, _ = self.run_program("all", "--out", "out", "--config", "x=max_split_size_mb:20")
         self.assertEqual(status, 0)
-        configs = [word for word in self.arguments_of("replay.json") if "=" in word]
-        self.assertEqual(configs, ["x=max_split_size_mb:20"])
+        for file in ("replay.json", "workloads.json"):
+            configs = [word for word in self.arguments_of(file) if "=" in word]
+            self.assertEqual(configs, ["x=max_split_size_mb:20"])
 
     def test_a_folder_with_results_is_kept_and_the_next_name_used(self):
         os.makedirs(self.out)

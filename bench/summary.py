@@ -8,7 +8,7 @@ import re
 import textwrap
 
 from bench import runner
-from reports import host_cost, load, ranking, replay_speed, style
+from reports import host_cost, load, ranking, replay_speed, style, workloads
 
 WIDTH = 96
 GAP = "  "
@@ -148,6 +148,11 @@ def replay_speed_lines(results):
     return [line for trace in replay_speed.traces(results) for line in paragraph(trace.sentence)]
 
 
+def workloads_lines(results):
+    groups = workloads.groups(results.workloads)
+    return [line for group in groups for line in paragraph(group.sentence)]
+
+
 def read(folder):
     try:
         return load.load(folder)
@@ -162,7 +167,7 @@ def replay_lines(folder):
 def all_lines(folder):
     """All that the folder has, with an empty line before each part."""
     results, shown = read(folder), []
-    for part in (settings_lines, host_cost_lines, replay_speed_lines):
+    for part in (settings_lines, workloads_lines, host_cost_lines, replay_speed_lines):
         added = part(results)
         shown += [""] + added if added else []
     return shown

@@ -18,6 +18,7 @@ from reports.records import (
     Run,
     Segment,
     Stream,
+    Workload,
     bounded,
 )
 
@@ -26,7 +27,15 @@ TWO_THREADS_FILE = "host_cost_two_threads.json"
 REPLAY_FILE = "replay.json"
 MEMORY_FILE = "replay_memory.json"
 REPLAY_SPEED_FILE = "replay_speed.json"
-FILES = (HOST_COST_FILE, TWO_THREADS_FILE, REPLAY_FILE, MEMORY_FILE, REPLAY_SPEED_FILE)
+WORKLOADS_FILE = "workloads.json"
+FILES = (
+    HOST_COST_FILE,
+    TWO_THREADS_FILE,
+    REPLAY_FILE,
+    MEMORY_FILE,
+    REPLAY_SPEED_FILE,
+    WORKLOADS_FILE,
+)
 
 SCHEMA = "1"
 MEMORY_SCHEMA = "tidemark-memory-1"
@@ -158,6 +167,48 @@ def read_replay_speeds(reader):
             )
         )
     return speeds
+
+
+WORKLOAD_COUNTERS = (
+    "modelled",
+    "p50_ns",
+    "p99_ns",
+    "steps_per_second",
+    "peak_allocated_bytes",
+    "peak_reserved_bytes",
+    "device_mallocs",
+    "device_frees",
+    "retries",
+    "stall_ns",
+    "first_stall_ns",
+    "allocator_share",
+)
+WORKLOAD_COUNTERS_MODELLED = ("wait_ns", "dry_ns")
+
+
+def read_workloads(reader):
+    workloads = []
+    for parts, item in read_benchmarks(reader, "workloads"):
+        if len(parts) != 2:
+            item.fail(
+                f"the name has {len(parts)} parts after workloads", "workloads/PROGRAM/CONFIG"
+            )
+        workload = Workload(
+            program=parts[0],
+            config_name=parts[1],
+            config=item.get("label").text() if item.has("label") else "",
+            out_of_memory=bool(item.get("out_of_memory", "0 or 1").number()),
+        )
+        if not workload.out_of_memory:
+            workload.mean_ns = real_ns(item)
+            names = WORKLOAD_COUNTERS
+            if item.get("modelled", "0 or 1").number():
+                names += WORKLOAD_COUNTERS_MODELLED
+            workload.counters = {
+                name: item.get(name, "this counter of docs/results.md").number() for name in names
+            }
+        workloads.append(workload)
+    return workloads
 
 
 COUNTERS_REQUIRED = (
@@ -385,6 +436,8 @@ def load(folder):
         results.two_threads = read_two_threads(readers[TWO_THREADS_FILE])
     if readers[REPLAY_SPEED_FILE]:
         results.replay_speeds = read_replay_speeds(readers[REPLAY_SPEED_FILE])
+    if readers[WORKLOADS_FILE]:
+        results.workloads = read_workloads(readers[WORKLOADS_FILE])
     runs = read_replays(readers[REPLAY_FILE]) if readers[REPLAY_FILE] else []
     memories = read_memories(readers[MEMORY_FILE]) if readers[MEMORY_FILE] else {}
     for present, absent in ((REPLAY_FILE, MEMORY_FILE), (MEMORY_FILE, REPLAY_FILE)):

@@ -74,7 +74,7 @@ class Reading(Folder):
                 sample.write(folder, {name: self.files[name]})
                 results = load.load(folder)
                 costs = results.host_costs or results.two_threads or results.replay_speeds
-                self.assertTrue(results.runs or costs)
+                self.assertTrue(results.runs or costs or results.workloads)
 
     def test_without_replay_json_peaks_come_from_the_curves(self):
         results = self.load(["replay_memory.json"])

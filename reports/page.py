@@ -23,15 +23,16 @@ import multiprocessing
 import re
 import sys
 
-from reports import host_cost, load, markup, memory, overview, program, style
+from reports import host_cost, load, markup, memory, overview, program, style, workloads
 from reports.page_context import context_section
 from reports.page_head import head
 from reports.page_host_cost import host_cost_section
 from reports.page_replay_speed import replay_speed_section
 from reports.page_trace import trace_section
+from reports.page_workloads import workloads_section
 
 FIGURE_FOLDER = "figures"
-HOST_COST = " host cost"  # a section; no trace is called so
+HOST_COST, WORKLOADS = " host cost", " workloads"  # sections; no trace is called so
 WORKER_COUNT_MAX = 2
 
 
@@ -39,7 +40,7 @@ WORKER_COUNT_MAX = 2
 class Figure:
     """A picture to draw, and the words that go with it."""
 
-    section: str  # of the page: a trace, HOST_COST, or "" for a file that the page only links
+    section: str  # of the page: a trace, HOST_COST, WORKLOADS, or "" for a file that is only linked
     key: str  # in its section
     name: str  # of its files, without ending
     draw: object  # title -> canvas
@@ -66,10 +67,10 @@ def plan_figures(results):
         draw = functools.partial(overview.draw_overview, results)
         title = "Peak reserved memory relative to the default"
         figures.append(Figure("", "overview", "overview", draw, title, "", ""))
-    taken = {"overview", "host_cost", "host_cost_spread", "host_cost_two_threads"}
+    taken = {"overview", "host_cost", "host_cost_spread", "host_cost_two_threads", "workloads"}
     for trace in results.traces:
         figures += plan_trace(trace, results.runs_of(trace), file_name(trace, taken))
-    return figures + plan_host_cost(results)
+    return figures + plan_workloads(results) + plan_host_cost(results)
 
 
 def plan_trace(trace, runs, name):
@@ -84,6 +85,15 @@ def plan_trace(trace, runs, name):
         title, caption = f"Memory at the end: {trace}", memory.map_caption(runs)
         figures.append(Figure(trace, "map", f"{name}-map", draw, title, caption, source))
     return figures
+
+
+def plan_workloads(results):
+    if not results.workloads:
+        return []
+    draw = functools.partial(workloads.draw, results.workloads)
+    title = "Memory and step times of programs"
+    text = workloads.caption(results.workloads)
+    return [Figure(WORKLOADS, "bars", "workloads", draw, title, text, load.WORKLOADS_FILE)]
 
 
 def plan_host_cost(results):
@@ -192,6 +202,8 @@ def build(folder, quick=False, note=""):
             )
     sections = [head(results, note)]
     sections += [trace_section(results, trace, pictures.get(trace, {})) for trace in results.traces]
+    if results.workloads:
+        sections.append(workloads_section(results, pictures[WORKLOADS]["bars"]))
     if results.host_costs or results.two_threads:
         sections.append(host_cost_section(results, pictures[HOST_COST]))
     if results.replay_speeds:
@@ -212,7 +224,8 @@ def build(folder, quick=False, note=""):
 def title(results):
     if len(results.traces) == 1:
         return f"{results.traces[0]}: allocator settings compared"
-    return "Allocator settings compared" if results.traces else "Host cost of allocators"
+    settings = results.traces or results.workloads
+    return "Allocator settings compared" if settings else "Host cost of allocators"
 
 
 def main(arguments=None):

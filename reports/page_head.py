@@ -1,6 +1,6 @@
 """The head of a page: which setting to run, and all traces under all configurations at a glance."""
 
-from reports import host_cost, load, overview, ranking, replay_speed, style
+from reports import host_cost, load, overview, ranking, replay_speed, style, workloads
 from reports.markup import anchor, answer, breakable, caption, cell, escape, heading, prose, table
 from reports.page_context import first_context
 
@@ -12,6 +12,8 @@ def head(results, note):
     question = "Which allocator setting should I run?"
     if not results.runs:
         question = "What does an allocation cost on the host?"
+        if results.workloads:
+            question = "What do allocator settings do to a program?"
     parts = [f"<h1>{question}</h1>\n", f'<p class="facts">{prose(facts(results))}</p>\n']
     parts.append(notes(([note] if note else []) + results.notes))
     if results.runs:
@@ -21,6 +23,8 @@ def head(results, note):
         text = " ".join(trace.sentence for trace in replay_speed.traces(results))
         if results.host_costs:
             text = host_cost.sentence(results.host_costs)
+        elif results.workloads:
+            text = " ".join(group.sentence for group in workloads.groups(results.workloads))
         text += " No recording was replayed under settings, so no setting can be named."
         parts.append(answer(text.strip()))
     if len(results.traces) > 1:

@@ -166,6 +166,31 @@ class WholePage(unittest.TestCase):
         words = " ".join("".join(self.document.words).split())
         self.assertIn("A replay of 1 000 000 allocations and frees does", words)
 
+    def test_numbers_of_programs_are_those_of_the_file(self):
+        benchmarks = self.files["workloads.json"]["benchmarks"]
+        rows = [
+            row
+            for program in ("training", "threads")
+            for row in self.document.tables[f"{program} under settings"][1:]
+        ]
+        self.assertEqual(len(rows), len(benchmarks))
+        for row, benchmark in zip(rows[:-1], benchmarks):
+            self.assertTrue(row[0][0].startswith(benchmark["name"].split("/")[2]))
+            peak, allocated = benchmark["peak_reserved_bytes"], benchmark["peak_allocated_bytes"]
+            calls = benchmark["device_mallocs"] + benchmark["device_frees"]
+            names = ("p50_ns", "p99_ns", "steps_per_second")
+            expected = [benchmark[name] for name in names] + [peak, peak / allocated, calls]
+            names = ("retries", "stall_ns", "wait_ns", "dry_ns", "first_stall_ns", "allocator_share")
+            expected += [benchmark[name] for name in names]
+            self.assertEqual([float(value) for _, value in row[1:]], expected, f"seed {SEED}")
+            self.assertEqual(row[1][0], style.format_ns(benchmark["p50_ns"]))
+            self.assertEqual(row[4][0], style.format_bytes(peak))
+        self.assertEqual(rows[-1][1][0], "out of memory")
+        words = " ".join("".join(self.document.words).split())
+        step = style.format_ns(benchmarks[0]["real_time"]).replace(style.NBSP, " ")
+        self.assertIn(f"training: a step takes {step} under default", words)
+        self.assertIn("out of memory under direct.", words)
+
     def test_idle_cache_is_that_of_the_file_and_a_handle_is_counted(self):
         rows = self.rows("Idle cache per stream")
         self.assertEqual(float(rows["default"][0][1]), 33 << 20)
@@ -182,7 +207,7 @@ class WholePage(unittest.TestCase):
 
     def test_every_figure_is_a_file_of_both_kinds_with_something_on_it(self):
         figures = [path for path in self.paths if path.endswith(".svg")]
-        self.assertEqual(len(figures), 5)
+        self.assertEqual(len(figures), 6)
         for path in figures:
             root = xml.etree.ElementTree.parse(path).getroot()
             shapes = sum(1 for item in root.iter() if item.tag.endswith("path"))
@@ -192,7 +217,7 @@ class WholePage(unittest.TestCase):
             with open(path[:-4] + ".png", "rb") as file:
                 png = file.read()
             self.assertTrue(png.startswith(b"\x89PNG") and len(png) > 5000, path)
-        self.assertEqual(len(re.findall("<svg ", self.text)), 5)
+        self.assertEqual(len(re.findall("<svg ", self.text)), 6)
         left = [name for name in os.listdir(self.holder.name + "/figures") if "part" in name]
         self.assertEqual(left, [])
 

@@ -45,6 +45,23 @@ class PartialPages(unittest.TestCase):
         self.assertIn("million events/s", text)
         self.assertEqual(list(document.tables), ["Replay speed of made_1000000"])
 
+    def test_workloads_alone_have_their_tables_and_picture(self):
+        paths, text, document = self.only("workloads.json")
+        self.assertIn("What do allocator settings do to a program?", text)
+        self.assertEqual(list(document.tables), ["training under settings", "threads under settings"])
+        self.assertEqual([os.path.basename(path) for path in paths[1:]], ["workloads.svg", "workloads.png"])
+
+    def test_workloads_on_a_gpu_are_measured_and_know_no_waits(self):
+        files = sample.make(SEED)["workloads.json"]
+        for benchmark in files["benchmarks"][:-1]:
+            benchmark["modelled"] = 0.0
+            del benchmark["wait_ns"], benchmark["dry_ns"]
+        _, text, document = self.build({"workloads.json": files})
+        head = [cell for cell, _ in document.tables["training under settings"][0]]
+        self.assertIn("step, measured", head)
+        self.assertNotIn("device dry", head)
+        self.assertNotIn("odelled", text.split('id="context"')[0].split("<body>")[1])
+
     def test_replay_alone_has_a_ranking_and_says_what_is_absent(self):
         paths, text, document = self.only("replay.json", traces=["alpha"])
         self.assertIn("replay_memory.json is absent", text)

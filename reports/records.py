@@ -43,6 +43,29 @@ class ReplaySpeed:
 
 
 @dataclasses.dataclass
+class Workload:
+    """One program that uses memory under one configuration. Times in ns, of a step."""
+
+    program: str
+    config_name: str
+    config: str
+    out_of_memory: bool  # nothing else is known then
+    mean_ns: float = 0.0
+    counters: dict = dataclasses.field(default_factory=dict)
+
+    def counter(self, name):
+        return self.counters.get(name)
+
+    @property
+    def modelled(self):
+        return bool(self.counters.get("modelled"))
+
+    @property
+    def device_calls(self):
+        return self.counters["device_mallocs"] + self.counters["device_frees"]
+
+
+@dataclasses.dataclass
 class Stream:
     stream: int
     reserved_bytes: int
@@ -154,6 +177,7 @@ class Results:
     contexts: dict  # file name -> its context
     notes: list  # sentences: what is absent or disagrees
     replay_speeds: list = dataclasses.field(default_factory=list)  # of ReplaySpeed
+    workloads: list = dataclasses.field(default_factory=list)  # of Workload
 
     @property
     def traces(self):

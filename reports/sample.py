@@ -183,6 +183,45 @@ def replay_speed_benchmarks(generator):
     return benchmarks
 
 
+def workload_benchmark(generator, program, place, config_name, config):
+    step_ns = 3e6 * (1 + place) * generator.uniform(0.9, 1.1)
+    allocated = generator.randint(100, 200) * MIB
+    return {
+        "name": f"workloads/{program}/{config_name}",
+        "run_type": "iteration",
+        "real_time": step_ns,
+        "time_unit": "ns",
+        "label": config,
+        "out_of_memory": 0.0,
+        "modelled": 1.0,
+        "p50_ns": step_ns * 0.98,
+        "p99_ns": step_ns * 1.3,
+        "steps_per_second": 1e9 / step_ns,
+        "peak_allocated_bytes": float(allocated),
+        "peak_reserved_bytes": float(allocated + generator.randint(1, 90) * MIB),
+        "device_mallocs": float(generator.randint(5, 500)),
+        "device_frees": float(generator.randint(0, 5)),
+        "retries": float(generator.randint(0, 3)),
+        "first_stall_ns": step_ns * 2,
+        "stall_ns": step_ns * 0.4,
+        "wait_ns": step_ns * 0.1,
+        "dry_ns": step_ns * 0.3,
+        "allocator_share": generator.uniform(0.1, 0.5),
+    }
+
+
+def workloads_benchmarks(generator):
+    """The last one of the second program runs out of memory."""
+    benchmarks = [
+        workload_benchmark(generator, program, place, name, config)
+        for program in ("training", "threads")
+        for place, (name, config) in enumerate(CONFIGS.items())
+    ]
+    kept = ("name", "run_type", "real_time", "time_unit", "label")
+    benchmarks[-1] = {key: benchmarks[-1][key] for key in kept} | {"out_of_memory": 1.0}
+    return benchmarks
+
+
 def make(seed, traces=("alpha", "beta"), configs=None):
     """file name -> its content"""
     generator = random.Random(seed)
@@ -201,6 +240,7 @@ def make(seed, traces=("alpha", "beta"), configs=None):
         "replay.json": {"context": CONTEXT, "benchmarks": replays},
         "replay_memory.json": {"schema": "tidemark-memory-1", "context": CONTEXT, "runs": runs},
         "replay_speed.json": {"context": CONTEXT, "benchmarks": replay_speed_benchmarks(generator)},
+        "workloads.json": {"context": CONTEXT, "benchmarks": workloads_benchmarks(generator)},
     }
 
 
