@@ -20,8 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Percentiles of fewer say little.
-#define STEPS_MIN 32
 #define ROUNDS 3
 #define CONFIGS_MAX 64
 
@@ -30,10 +28,10 @@ static uint64_t steps;
 
 static const struct base_option options[] = {
     {"size", "SIZE", BASE_OPTION_TEXT, &size_name,
-     "small, medium or true, the sizes of real models (default; a size less with --quick, and for "
-     "a program of several threads)"},
+     "small, medium, or true, those of real models (default: true where that takes seconds, else "
+     "medium; a size less with --quick)"},
     {"steps", "N", BASE_OPTION_COUNT, &steps,
-     "of each program, at least 2 (default: 32 or more; with --quick as many as the size has)"},
+     "of each program, at least 2 (default: 32 or 64 of true sizes, else as many as the size has)"},
     {0}};
 
 static const struct base_program program = {
@@ -197,21 +195,38 @@ static void note(struct job *job, const struct workload_program *chosen,
 //--------------------------------------------------------------------------------------------------
 // The work.
 
-// Threads that take turns at each call of the device are slow.
-static enum workload_size size_of(const struct job *job, const struct workload_program *chosen) {
-    if (job->size_given) return job->size;
-    if (job->common.quick) return chosen->has_threads ? WORKLOAD_SMALL : WORKLOAD_MEDIUM;
-    return chosen->has_threads ? WORKLOAD_MEDIUM : WORKLOAD_TRUE;
+// How programs run where nothing is asked for, so that all of them take about a minute: some do so
+// much on the host, or have threads that take turns at each call of the device, that the sizes of
+// real models would take longer by themselves. With --quick: a size less, and its own steps.
+struct plan {
+    const char *name;
+    enum workload_size size;
+    uint64_t steps; // 0: as many as the size has
+};
+
+static const struct plan plans[] = {
+    {"offload", WORKLOAD_TRUE, 32}, {"serving", WORKLOAD_TRUE, 64},
+    {"sharded", WORKLOAD_TRUE, 32}, {"transformer", WORKLOAD_TRUE, 32},
+    {NULL, WORKLOAD_MEDIUM, 0}, // any other
+};
+
+static struct plan plan_of(const struct job *job, const struct workload_program *chosen) {
+    const struct plan *listed = plans;
+    while (listed->name != NULL && strcmp(listed->name, chosen->name) != 0)
+        ++listed;
+    struct plan plan = *listed;
+    if (job->common.quick) plan = (struct plan){chosen->name, plan.size - 1, 0};
+    if (job->size_given) plan = (struct plan){chosen->name, job->size, 0};
+    if (steps != 0) plan.steps = steps;
+    if (plan.steps == 0) plan.steps = chosen->steps[plan.size];
+    return plan;
 }
 
 static struct workload_measure_options measure_options(const struct job *job,
                                                        const struct workload_program *chosen) {
-    const enum workload_size size = size_of(job, chosen);
-    uint64_t count = chosen->steps[size];
-    if (!job->common.quick && !chosen->has_threads && count < STEPS_MIN) count = STEPS_MIN;
-    if (steps != 0) count = steps;
-    return (struct workload_measure_options){.size = size,
-                                             .steps = count < 2 ? 2 : count,
+    const struct plan plan = plan_of(job, chosen);
+    return (struct workload_measure_options){.size = plan.size,
+                                             .steps = plan.steps < 2 ? 2 : plan.steps,
                                              .seed = job->common.seed,
                                              .capacity_bytes = job->common.capacity,
                                              .fraction = -1,

@@ -217,6 +217,5 @@ const struct workload_program workload_patterns = {
     .steps = {1, 4, 16},
     .device_count_min = 1,
     .device_count_max = 1,
-    .has_threads = true,
     .run = run,
 };

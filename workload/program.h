@@ -57,7 +57,6 @@ struct workload_program {
     const char *const *variants;         // ends with NULL; NULL: it has none
     uint64_t steps[WORKLOAD_SIZE_COUNT]; // of each size
     int device_count_min, device_count_max;
-    bool has_threads; // of its own, beside the one that runs it
     enum base_status (*run)(struct workload_run *run);
 };
 
