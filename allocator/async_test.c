@@ -127,6 +127,8 @@ static void a_fraction_limits_what_is_in_use(void) {
     testing_free(allocator, testing_malloc(allocator, 700 * MIB, NULL));
     ok(async_set_memory_fraction(allocator, 0, 0.1)); // what is in use stays
     BASE_CHECK_EQ(allocator_malloc(allocator, 0, 1, NULL, &pointer), BASE_OUT_OF_MEMORY);
+    ok(allocator_largest_block(allocator, 0, &largest));
+    BASE_CHECK_EQ(largest, 0);
     testing_free(allocator, a);
     testing_free(allocator, testing_malloc(allocator, 100 * MIB, NULL));
     BASE_CHECK_EQ(async_set_memory_fraction(allocator, 0, 1.5), BASE_INVALID_VALUE);
@@ -353,8 +355,8 @@ static void memory_from_before_that_a_capture_frees_waits_for_the_next_request(v
     struct capture capture = {create(), testing_stream(), testing_stream()};
     struct allocator *const allocator = capture.allocator;
     void *const a = testing_malloc(allocator, MIB, capture.stream);
-    void *const b = testing_malloc(allocator, MIB, capture.stream);
-    ok(allocator_record_stream(allocator, b, capture.side));
+    void *const b = testing_malloc(allocator, MIB, capture.side); // which is not captured
+    ok(allocator_record_stream(allocator, b, capture.stream));
     cuda_ok(cudaStreamBeginCapture(capture.stream, cudaStreamCaptureModeRelaxed));
     ok(async_capture_begin(allocator, 0, capture.stream));
     testing_free(allocator, a);
@@ -375,6 +377,15 @@ static void memory_from_before_that_a_capture_frees_waits_for_the_next_request(v
     (void)testing_malloc(allocator, 1, capture.stream);
     BASE_CHECK_EQ(in_use(), 512);
     cuda_ok(cudaGraphDestroy(graph));
+    // And with the next capture, too.
+    void *const c = testing_malloc(allocator, MIB, capture.stream);
+    cuda_ok(cudaStreamBeginCapture(capture.stream, cudaStreamCaptureModeRelaxed));
+    ok(async_capture_begin(allocator, 0, capture.stream));
+    testing_free(allocator, c);
+    cuda_ok(cudaGraphDestroy(end(&capture)));
+    BASE_CHECK_EQ(in_use(), 512 + MIB);
+    (void)testing_malloc(allocator, 1, capture.stream);
+    BASE_CHECK_EQ(in_use(), 512 + 512);
     finish(allocator);
 }
 
@@ -417,7 +428,11 @@ static void streams_that_freed_in_a_capture_are_joined_at_its_end(bool by_unifyi
     BASE_CHECK_EQ(node_count(graph, cudaGraphNodeTypeMemFree), by_unifying ? 2 : 1);
     cuda_ok(cudaGraphDestroy(graph));
     cuda_ok(cudaEventDestroy(event));
-    // What is freed outside is none of the next capture's.
+    // The next capture has nothing to do with those streams,
+    cuda_ok(cudaStreamBeginCapture(capture.stream, cudaStreamCaptureModeGlobal));
+    ok(async_capture_begin(capture.allocator, 0, capture.stream));
+    cuda_ok(cudaGraphDestroy(end(&capture)));
+    // nor with what is freed outside.
     void *const c = testing_malloc(capture.allocator, MIB, NULL);
     ok(allocator_record_stream(capture.allocator, c, capture.side));
     testing_free(capture.allocator, c);
@@ -499,7 +514,8 @@ static void observe(void *context, const struct allocator_event *event) {
     if (event->action == ALLOCATOR_SEGMENT_ALLOC) heard->reserved_bytes += (int64_t)event->size;
     if (event->action == ALLOCATOR_SEGMENT_FREE) heard->reserved_bytes -= (int64_t)event->size;
     if (event->action == ALLOCATOR_ALLOC) heard->active_bytes += (int64_t)event->block_size;
-    if (event->action == ALLOCATOR_FREE_COMPLETED) heard->active_bytes -= (int64_t)event->block_size;
+    if (event->action == ALLOCATOR_FREE_COMPLETED)
+        heard->active_bytes -= (int64_t)event->block_size;
     heard->last_size = event->size;
     heard->last_stream = event->stream;
 }

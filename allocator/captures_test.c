@@ -111,7 +111,26 @@ static void a_deferred_free_counts_at_once(void) {
     setting_end(setting);
 }
 
-// Nor any that waits in the pool that the capture uses.
+// It cannot be captured, and the driver refuses to be asked about it while a stream that it waits
+// for is.
+static void the_default_stream_is_not_asked_about(const char *config, cudaStream_t stream) {
+    struct setting *const setting = setting_make(config);
+    BASE_CHECK_EQ(cudaStreamCreate(&setting->capture.stream), cudaSuccess);
+    const cudaStream_t captured = setting->capture.stream;
+    void *const block = testing_malloc(setting->allocator, BLOCK, stream);
+    testing_capture_begin(&setting->capture, cudaStreamCaptureModeGlobal);
+    testing_launch(captured);
+    BASE_CHECK_EQ(allocator_record_stream(setting->allocator, block, captured), BASE_OK);
+    testing_free(setting->allocator, block);
+    BASE_CHECK_EQ(active(setting), 1);
+    testing_free(setting->allocator, testing_malloc(setting->allocator, BLOCK, captured));
+    BASE_CHECK_EQ(cudaGetLastError(), cudaSuccess);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
+// Not even one that waits in the pool that the capture uses.
 static void a_request_in_a_capture_asks_no_event(const char *config) {
     struct setting *const setting = setting_make(config);
     BASE_CHECK_EQ(cca_pool_begin(setting->allocator, DEVICE, pool_of_graph, NULL), BASE_OK);
@@ -450,6 +469,22 @@ static void empty_cache_in_a_capture_keeps_what_is_cached(void) {
     setting_end(setting);
 }
 
+// To give memory back would break the capture: the pool goes with the next empty_cache.
+static void a_pool_destroyed_in_a_capture_goes_later(void) {
+    struct setting *const setting = setting_make("");
+    BASE_CHECK_EQ(cca_pool_begin(setting->allocator, DEVICE, second_pool, NULL), BASE_OK);
+    void *const block = testing_malloc(setting->allocator, BLOCK, setting->main);
+    BASE_CHECK_EQ(cca_pool_end(setting->allocator, DEVICE, second_pool), BASE_OK);
+    testing_free_after_use(setting->allocator, block, setting->other);
+    testing_capture_begin(&setting->capture, cudaStreamCaptureModeGlobal);
+    testing_launch(setting->main);
+    BASE_CHECK_EQ(cca_pool_destroy(setting->allocator, DEVICE, second_pool), BASE_OK);
+    BASE_CHECK_EQ(testing_stats(setting->allocator).num_device_free, 0);
+    BASE_CHECK_EQ(testing_capture_end(&setting->capture), cudaSuccess);
+    testing_capture_destroy(&setting->capture);
+    setting_end(setting);
+}
+
 // The current stream, where the program tells it, decides as in PyTorch.
 static cudaStream_t current_stream;
 static cudaStream_t tell_current(void *context, int device) {
@@ -542,6 +577,11 @@ int main(void) {
     a_free_in_a_capture_waits_for_its_end();
     a_deferred_free_counts_at_once();
     a_block_without_uses_is_free_at_once();
+    static const char *const forms[] = {"", REUSE, "x_capture_reuse:markers"};
+    for (int form = 0; form < 3; ++form) {
+        the_default_stream_is_not_asked_about(forms[form], NULL);
+        the_default_stream_is_not_asked_about(forms[form], cudaStreamLegacy);
+    }
     a_request_in_a_capture_asks_no_event("");
     a_request_in_a_capture_asks_no_event(REUSE);
     a_request_in_a_capture_asks_no_event("x_poll:own");
@@ -581,6 +621,7 @@ int main(void) {
     out_of_memory_in_a_capture_gives_nothing_back("x_capture_reuse:markers");
     requests_that_no_scope_takes_are_refused();
     empty_cache_in_a_capture_keeps_what_is_cached();
+    a_pool_destroyed_in_a_capture_goes_later();
     the_current_stream_decides_where_it_is_told();
     garbage_is_not_collected_in_a_capture();
     a_scope_that_counts_as_a_capture_gives_cached_blocks_back();

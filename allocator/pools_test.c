@@ -1,5 +1,5 @@
-// Private pools through the program's calls. PyTorch's decisions about them are in golden/ (pools-*,
-// rule-pool-*, rule-oom-private); here is what no recording has.
+// Private pools through the program's calls. PyTorch's decisions about them are in golden/
+// (pools-*, rule-pool-*, rule-oom-private); here is what no recording has.
 #include "allocator/pools.h"
 
 #include "allocator/testing.h"
@@ -159,6 +159,31 @@ static void a_block_lent_to_a_request_without_a_pool_comes_back_to_its_pool(void
     allocator_destroy(allocator);
 }
 
+// Its memory is released and taken anew, not lent any more.
+static void a_pool_that_was_destroyed_lends_nothing(void) {
+    struct allocator *const allocator = testing_create("", 64 * MIB);
+    ok(cca_pool_create(allocator, 0, user(1), NULL));
+    ok(cca_pool_set_use_on_oom(allocator, 0, user(1), true));
+    void *const block = take(allocator, 1, 40 * MIB, NULL);
+    ok(cca_pool_destroy(allocator, 0, user(1)));
+    testing_free(allocator, block);
+    BASE_CHECK_EQ(testing_stats(allocator).num_device_free, 0);
+    (void)testing_malloc(allocator, 40 * MIB, NULL);
+    BASE_CHECK_EQ(testing_stats(allocator).num_device_free, 1);
+    cca_check(allocator);
+    allocator_destroy(allocator);
+}
+
+static void no_pool_means_the_cache_of_the_device(void) {
+    struct allocator *const allocator = testing_create("", BASE_GIB);
+    testing_free(allocator, testing_malloc(allocator, 30 * MIB, NULL));
+    ok(cca_pool_empty_cache(allocator, 0, user(5))); // is none
+    BASE_CHECK_EQ(reserved(allocator), 30 * MIB);
+    ok(cca_pool_empty_cache(allocator, 0, (struct allocator_pool_id){0}));
+    BASE_CHECK_EQ(reserved(allocator), 0);
+    allocator_destroy(allocator);
+}
+
 //------------------------------------------------------------------------------------------------
 // Allocators of their own.
 
@@ -306,6 +331,8 @@ int main(void) {
     a_fallback_on_a_pool_with_a_scope_fails("", 2);
     a_fallback_on_a_pool_with_a_scope_fails("x_torch_faults:True", 3);
     a_block_lent_to_a_request_without_a_pool_comes_back_to_its_pool();
+    a_pool_that_was_destroyed_lends_nothing();
+    no_pool_means_the_cache_of_the_device();
     segments_of_a_raw_allocator_go_back_to_it("");
     segments_of_a_raw_allocator_go_back_to_it("release_lock_on_cudamalloc:True");
     segments_of_a_raw_allocator_go_back_to_it("expandable_segments:True");
