@@ -284,7 +284,7 @@ static inline enum base_status allocator_base_allocation(struct allocator *alloc
 }
 
 // The largest request that would succeed without a release: the larger of the device's free bytes
-// and the largest cached block, of whatever stream. Asks the device.
+// and the largest cached block, of whatever stream and private pool. Asks the device.
 static inline enum base_status allocator_largest_block(struct allocator *allocator, int device,
                                                        size_t *size) {
     return allocator->operations->largest_block(allocator, device, size);

@@ -278,6 +278,38 @@ static void emptying_a_pool_waits_for_its_own_frees_alone(void) {
 //------------------------------------------------------------------------------------------------
 // What is told.
 
+// As PyTorch counts, whoever may have it.
+static void the_largest_block_may_be_one_of_a_pool(void) {
+    struct allocator *const allocator = testing_create("", 64 * MIB);
+    size_t largest;
+    void *const block = take(allocator, 1, 40 * MIB, NULL);
+    ok(allocator_largest_block(allocator, 0, &largest));
+    BASE_CHECK_EQ(largest, 24 * MIB);
+    testing_free(allocator, block);
+    ok(allocator_largest_block(allocator, 0, &largest));
+    BASE_CHECK_EQ(largest, 40 * MIB);
+    allocator_destroy(allocator);
+}
+
+static void a_snapshot_may_be_of_one_pool(void) {
+    struct allocator *const allocator = testing_create("", BASE_GIB);
+    struct allocator_snapshot snapshot;
+    void *blocks[4] = {testing_malloc(allocator, 20 * MIB, NULL)};
+    for (uint64_t number = 1; number <= 3; ++number)
+        blocks[number] = take(allocator, number, 20 * MIB, NULL);
+    for (uint64_t number = 0; number <= 4; ++number) {
+        static const size_t segment_counts[] = {4, 1, 1, 1, 0};
+        ok(cca_pool_snapshot(allocator, user(number), &snapshot));
+        BASE_CHECK_EQ(snapshot.segment_count, segment_counts[number]);
+        if (snapshot.segment_count == 1) {
+            BASE_CHECK_EQ(snapshot.segments[0].pool.user, number);
+            BASE_CHECK(snapshot.segments[0].address == blocks[number]);
+        }
+        allocator_snapshot_deinit(&snapshot);
+    }
+    allocator_destroy(allocator);
+}
+
 static void history_goes_on_to_name_a_pool_that_is_gone(void) {
     struct allocator *const allocator = testing_create("", BASE_GIB);
     struct allocator_snapshot snapshot;
@@ -339,6 +371,8 @@ int main(void) {
     frees_of_a_pool_wait_for_the_streams_that_use_them("");
     frees_of_a_pool_wait_for_the_streams_that_use_them("x_poll:own");
     emptying_a_pool_waits_for_its_own_frees_alone();
+    the_largest_block_may_be_one_of_a_pool();
+    a_snapshot_may_be_of_one_pool();
     history_goes_on_to_name_a_pool_that_is_gone();
     statistics_of_a_pool_outlive_it_and_can_be_reset();
     return 0;
