@@ -31,7 +31,8 @@ static const struct base_option options[] = {
      "small, medium, or true, those of real models (default: true where that takes seconds, else "
      "medium; a size less with --quick)"},
     {"steps", "N", BASE_OPTION_COUNT, &steps,
-     "of each program, at least 2 (default: 32 or 64 of true sizes, else as many as the size has)"},
+     "of each program, at least 2 (default: 32 or more where they are short, else as many as the "
+     "size has)"},
     {0}};
 
 static const struct base_program program = {
@@ -205,9 +206,9 @@ struct plan {
 };
 
 static const struct plan plans[] = {
-    {"offload", WORKLOAD_TRUE, 32}, {"serving", WORKLOAD_TRUE, 64},
-    {"sharded", WORKLOAD_TRUE, 32}, {"transformer", WORKLOAD_TRUE, 32},
-    {NULL, WORKLOAD_MEDIUM, 0}, // any other
+    {"graphs", WORKLOAD_MEDIUM, 32},    {"offload", WORKLOAD_TRUE, 32},
+    {"serving", WORKLOAD_TRUE, 64},     {"sharded", WORKLOAD_TRUE, 32},
+    {"transformer", WORKLOAD_TRUE, 32}, {NULL, WORKLOAD_MEDIUM, 0}, // any other
 };
 
 static struct plan plan_of(const struct job *job, const struct workload_program *chosen) {

@@ -99,6 +99,20 @@ class Workloads(unittest.TestCase):
             self.assertLess(run["steps_per_second_low"], run["steps_per_second"] * 1.05)
             self.assertGreater(run["steps_per_second_high"], run["steps_per_second"] * 0.95)
 
+    def test_two_steps_are_one_latency(self):
+        status, output, errors = run_tool(
+            self.temporary.name, "transformer", "--quick", "--steps", "2", "--seed", "7",
+            "--config", "default=", "--format", "json",
+        )
+        self.assertEqual((status, errors), (0, ""))
+        run = benchmarks(output)[1]["transformer"]["default"]
+        for key in ("p50_ns", "p90_ns", "p99_ns", "max_ns"):
+            self.assertEqual(run[key], run["real_time"])
+        longer = self.runs["transformer"]["default"]
+        self.assertEqual((run["steps"], run["first_ns"]), (2, longer["first_ns"]))
+        self.assertGreaterEqual(run["max_ns"], longer["p50_ns"])  # what grows does so at first
+        self.assertLessEqual(run["max_ns"], longer["max_ns"])
+
     def test_memory_adds_up(self):
         for _, config, run in self.every():
             self.assertGreaterEqual(run["peak_reserved_bytes"], run["peak_active_bytes"])
