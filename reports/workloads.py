@@ -5,7 +5,7 @@ all: memory, and the time of a step with what the allocator adds to it.
 import dataclasses
 
 from reports import style
-from reports.ranking import BASELINE
+from reports.ranking import BASELINE, is_limit
 
 ROW_PT, GROUP_HEAD_PT, BAR_PT = 12, 20, 7
 LABEL_PT, NUMBER_PT, GAP_PT = 54, 46, 8
@@ -40,10 +40,11 @@ class Group:
             f" `{base.config_name}`, {style.format_ns(base.counter('stall_ns'))} of it inside the"
             " allocator"
         )
-        if len(self.done) > 1:
-            fast, slow = (end(self.done, key=lambda run: run.mean_ns) for end in (min, max))
-            small, large = (end(self.done, key=reserved) for end in (min, max))
-            text += between("others", fast, slow, lambda run: style.format_ns(run.mean_ns))
+        caching = [run for run in self.done if not is_limit(run)]
+        if len(caching) > 1:
+            fast, slow = (end(caching, key=lambda run: run.mean_ns) for end in (min, max))
+            small, large = (end(caching, key=reserved) for end in (min, max))
+            text += between("with a cache", fast, slow, lambda run: style.format_ns(run.mean_ns))
             text += between("reserved", small, large, lambda run: style.format_bytes(reserved(run)))
         if len(self.done) < len(self.runs):
             failed = [f"`{run.config_name}`" for run in self.runs if run.out_of_memory]
