@@ -188,7 +188,7 @@ class WholePage(unittest.TestCase):
         self.assertEqual(rows[-1][1][0], "out of memory")
         words = " ".join("".join(self.document.words).split())
         step = style.format_ns(benchmarks[0]["real_time"]).replace(style.NBSP, " ")
-        self.assertIn(f"training: a step takes {step} under default", words)
+        self.assertIn(f"training: a step takes {step} on average under default", words)
         self.assertIn("out of memory under direct.", words)
 
     def test_idle_cache_is_that_of_the_file_and_a_handle_is_counted(self):

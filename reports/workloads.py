@@ -36,7 +36,7 @@ class Group:
         if base is None:
             return f"`{self.program}` runs out of memory under every setting."
         text = (
-            f"`{self.program}`: a step takes {style.format_ns(base.mean_ns)} under"
+            f"`{self.program}`: a step takes {style.format_ns(base.mean_ns)} on average under"
             f" `{base.config_name}`, {style.format_ns(base.counter('stall_ns'))} of it inside the"
             " allocator"
         )
