@@ -23,6 +23,10 @@
         if ((call) != BASE_OK) printf("%s\n", base_status_message()), fflush(stdout), abort();     \
     } while (0)
 
+// Expandable segments reserve as many addresses for each stream: not all there are under the thread
+// sanitizer.
+#define CAPACITY (4 * BASE_GIB)
+
 static const char *const variants[] = {"step", "shapes", "apart", "streams"};
 // Batches of 32, 16, 8, 4, 2 and 1 rows; and one graph more, half-way.
 static const uint64_t captures_of[] = {2, 7, 7, 2};
@@ -35,7 +39,7 @@ static const struct workload_program *graphs(void) {
 
 static void configure(const char *schedule, enum sim_numerics numerics) {
     OK(sim_schedule(schedule));
-    OK(sim_configure(&(struct sim_options){.numerics = numerics}));
+    OK(sim_configure(&(struct sim_options){.numerics = numerics, .capacity_bytes = CAPACITY}));
 }
 
 // Nothing is live, and nothing is kept once the cache is emptied, of no pool.
