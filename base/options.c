@@ -8,6 +8,7 @@
 #include "base/options.h"
 
 #include "base/check.h"
+#include "base/progress.h"
 #include "base/size.h"
 #include "base/text.h"
 
@@ -338,4 +339,11 @@ void base_options_parse(const struct base_program *program, int argc, char **arg
         exit_with_hint(program);
     check_argument_count(program, common);
     enter_users_directory(program);
+}
+
+int base_program_end(const struct base_program *program, enum base_status status) {
+    if (status == BASE_OK)
+        return 0;
+    fprintf(stderr, "%s: %s\n", program->name, base_status_message());
+    return status == BASE_INTERRUPTED ? base_interrupt_exit_code() : base_status_exit_code(status);
 }

@@ -104,4 +104,8 @@ void base_options_parse(const struct base_program *program, int argc, char **arg
 void base_options_usage_error(const struct base_program *program, const char *format, ...)
     __attribute__((noreturn, format(printf, 2, 3)));
 
+// How main ends: 0, or STATUS's sentence behind the program's name on stderr and its exit status; of
+// an interrupt (base/progress.h) the signal's.
+int base_program_end(const struct base_program *program, enum base_status status) BASE_MUST_USE;
+
 #endif

@@ -253,7 +253,5 @@ int main(int argc, char **argv) {
     speed_run.seed = common.seed;
     const enum base_status status = run(&common);
     if (filter != NULL) regfree(&expression);
-    if (status == BASE_OK) return 0;
-    fprintf(stderr, "allocator: %s\n", base_status_message());
-    return status == BASE_INTERRUPTED ? base_interrupt_exit_code() : base_status_exit_code(status);
+    return base_program_end(&program, status);
 }

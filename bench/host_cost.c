@@ -256,7 +256,5 @@ int main(int argc, char **argv) {
         status = bench_result_folder_make(program.name, common.out, file_names, &folder);
     if (status == BASE_OK) status = measure_and_report(&common, folder.path);
     bench_result_folder_release(&folder);
-    if (status == BASE_OK) return 0;
-    fprintf(stderr, "host_cost: %s\n", base_status_message());
-    return status == BASE_INTERRUPTED ? base_interrupt_exit_code() : base_status_exit_code(status);
+    return base_program_end(&program, status);
 }

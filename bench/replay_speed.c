@@ -206,7 +206,5 @@ int main(int argc, char **argv) {
     base_options_parse(&program, argc, argv, &common);
     base_interrupt_install();
     const enum base_status status = run(&common);
-    if (status == BASE_OK) return 0;
-    fprintf(stderr, "replay_speed: %s\n", base_status_message());
-    return status == BASE_INTERRUPTED ? base_interrupt_exit_code() : base_status_exit_code(status);
+    return base_program_end(&program, status);
 }

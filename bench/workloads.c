@@ -408,7 +408,5 @@ int main(int argc, char **argv) {
     const enum base_status status = run(&job);
     bench_results_destroy(job.results);
     free(job.common.configs);
-    if (status == BASE_OK) return 0;
-    fprintf(stderr, "workloads: %s\n", base_status_message());
-    return status == BASE_INTERRUPTED ? base_interrupt_exit_code() : base_status_exit_code(status);
+    return base_program_end(&program, status);
 }

@@ -75,6 +75,5 @@ int main(int argc, char **argv) {
         base_options_usage_error(&program, "%s: OUT is the file IN; give another name", out);
     base_interrupt_install();
     enum base_status status = convert(common.arguments[0], out, pickle);
-    if (status != BASE_OK) fprintf(stderr, "convert: %s\n", base_status_message());
-    return status == BASE_INTERRUPTED ? base_interrupt_exit_code() : base_status_exit_code(status);
+    return base_program_end(&program, status);
 }

@@ -299,6 +299,5 @@ int main(int argc, char **argv) {
                         : make_tmt(path, source, generator);
         trace__generator_destroy(generator);
     }
-    if (status != BASE_OK) fprintf(stderr, "make: %s\n", base_status_message());
-    return status == BASE_INTERRUPTED ? base_interrupt_exit_code() : base_status_exit_code(status);
+    return base_program_end(&program, status);
 }
